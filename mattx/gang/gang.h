@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _MATTX_GANG_H
+#define _MATTX_GANG_H
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/task_work.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <uapi/mattx.h>
+
+struct file;
+struct mattx_peer;
+struct mattx_thread;
+
+/**
+ * struct mattx_job - something that a body thread has to do
+ * @node: in the thread's queue, under thread->lock
+ * @start: called in the thread itself, in process context, may sleep and may
+ *	touch current's user memory. Fills @call and returns 0 to have the
+ *	system call made, or a negative errno to end the job with that result.
+ * @done: called in the thread itself with the result, exactly once for every
+ *	job that was queued; also when the thread dies first (-ESRCH, then
+ *	perhaps in another task's context). The job belongs to it.
+ * @call: number and arguments
+ */
+struct mattx_job {
+	struct list_head node;
+	int (*start)(struct mattx_thread *thread, struct mattx_job *job);
+	void (*done)(struct mattx_thread *thread, struct mattx_job *job, long ret);
+	u32 nr;
+	unsigned long args[6];
+};
+
+enum mattx_order {		/* what a parked thread is told */
+	MATTX_STAY,		/* wait for jobs */
+	MATTX_THAW,		/* go on with the registers it came with */
+	MATTX_AWAKEN,		/* take thread->state and run as the process */
+};
+
+/**
+ * struct mattx_thread - one thread of a gang
+ *
+ * Owned by its gang's list; the task's own stay in the park holds a reference
+ * too, and so does each queued task_work. States: see gang.c.
+ */
+struct mattx_thread {
+	struct list_head node;		/* in gang->threads, under gang->lock */
+	struct hlist_node by_task;	/* RCU: mattx_thread_find() */
+	struct mattx_gang *gang;	/* holds a reference */
+	struct task_struct *task;	/* holds a reference */
+	struct kref ref;
+	struct rcu_head rcu;
+	s32 tid;			/* as the process sees it */
+
+	struct callback_head work;	/* brings the task into the park */
+	struct callback_head kick;	/* interrupts its call */
+	unsigned long flags;		/* MATTX_T_* bits */
+	wait_queue_head_t wait;		/* the parked task waits here */
+	spinlock_t lock;		/* order, jobs, job */
+	enum mattx_order order;
+	struct list_head jobs;		/* struct mattx_job, not yet started */
+	struct mattx_job *job;		/* being made, or NULL */
+
+	/* Written by the thread when it parks, or by SET_THREAD; read by AWAKEN. */
+	struct mattx_thread_state state;
+	void *xstate;
+	unsigned long scratch;		/* this thread's own user buffer for jobs, 0: none yet */
+	unsigned long scratch_len;
+	void *guest;			/* wormhole/rpc.c: what this guest thread waits for */
+};
+
+/**
+ * struct mattx_gang - all threads of one process, on one node
+ */
+struct mattx_gang {
+	struct kref ref;
+	u64 id;				/* random, the same on both nodes; 0 before the commit */
+	enum mattx_gang_role role;
+	enum mattx_gang_state state;	/* under lock */
+	struct mattx_peer *peer;	/* the other side, holds a reference; NULL: none */
+	pid_t tgid;			/* as the process sees itself */
+	struct hlist_node by_id;	/* in the table of gangs */
+	struct list_head node;		/* in the list of all gangs */
+
+	spinlock_t lock;		/* threads, nr_threads, state */
+	struct list_head threads;
+	unsigned int nr_threads;
+	wait_queue_head_t wait;		/* state changed, or a thread parked or left */
+	struct mutex door;		/* serialises what handles do */
+};
+
+/* gang.c */
+struct mattx_gang *mattx_gang_hold(struct mattx_gang *gang);
+void mattx_gang_put(struct mattx_gang *gang);
+
+/**
+ * mattx_gang_find() - the gang that a frame names
+ * Context: any. Return: a reference or NULL. A gang of another peer is never found.
+ */
+struct mattx_gang *mattx_gang_find(struct mattx_peer *peer, u64 id);
+
+/**
+ * mattx_gang_thread() - a thread of a gang by its TID
+ * Context: any. Return: a reference or NULL.
+ */
+struct mattx_thread *mattx_gang_thread(struct mattx_gang *gang, s32 tid);
+struct mattx_thread *mattx_thread_hold(struct mattx_thread *thread);
+void mattx_thread_put(struct mattx_thread *thread);
+
+/**
+ * mattx_gang_receive() - a frame about gangs has arrived (types 32 to 63)
+ * Called by the link's receiver, in order. May sleep, never on the network.
+ */
+void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
+			const void *payload, size_t len);
+
+/**
+ * mattx_gang_peer_lost() - that instance of the node is gone for good
+ * Ends its guests here and the deputies of what ran there. May sleep.
+ */
+void mattx_gang_peer_lost(struct mattx_peer *peer);
+
+/* hook side: who is calling? */
+enum mattx_caller {
+	MATTX_NOT_GUEST,	/* run the native call */
+	MATTX_IS_GUEST,		/* consult the table */
+	MATTX_DENY,		/* in a guest's namespace, but no thread of ours: fail */
+};
+
+/**
+ * mattx_caller() - is current a guest thread?
+ *
+ * A thread in the park or one that makes a job's call is MATTX_NOT_GUEST, and so is
+ * the warden. The threads stay valid as long as they run: no reference is taken.
+ *
+ * Context: any, RCU not needed; a few instructions for tasks of the initial PID namespace.
+ */
+enum mattx_caller mattx_caller(struct mattx_thread **thread);
+
+/**
+ * mattx_guest_want_home() - this guest cannot go on here
+ * @thread: current's
+ * @nr: system call number that it cannot make here
+ * @cause: in words
+ *
+ * Tells the daemon and waits until the gang is frozen (or a signal arrives).
+ * Return: what the system call has to return: -ERESTARTNOINTR.
+ */
+long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *cause);
+
+/**
+ * mattx_guest_special() - does [start, start + len) touch a range that is not
+ * plain anonymous memory? Context: process.
+ */
+bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len);
+
+/* body.c */
+
+/**
+ * mattx_body_queue() - give a body thread a job
+ * Context: any. Return: 0; -ESRCH when the thread has ended or is not a body: then
+ * @job->done is not called.
+ */
+int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job);
+
+/**
+ * mattx_body_cancel() - interrupt a job
+ * If it was not started, its done gets -ERESTARTSYS at once (in the caller's
+ * context); if it is being made, the call is interrupted as by a signal.
+ * Harmless when the job has ended. @match picks the job (called under thread->lock).
+ * Context: any.
+ */
+void mattx_body_cancel(struct mattx_thread *thread,
+		       bool (*match)(struct mattx_job *job, void *arg), void *arg);
+
+/**
+ * mattx_body_scratch() - user memory of the current body thread, for a job's buffers
+ * @thread: current's
+ * @len: bytes wanted
+ * Context: in job->start only; may sleep. Return: user address of at least @len
+ * writable bytes that stay until the next job, or 0.
+ */
+unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len);
+
+#endif

@@ -7,6 +7,7 @@
 
 set -euo pipefail
 
+# shellcheck disable=SC2034
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${MATTX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mattx}
 mkdir -p "$cache"
@@ -47,7 +48,7 @@ mirror()
 {
 	local uri
 
-	uri=$(apt-get indextargets --format '$(SITE) $(CODENAME) $(ORIGIN)' \
+	uri=$(apt-get indextargets --format "\$(SITE) \$(CODENAME) \$(ORIGIN)" \
 		'Created-By: Packages' 2>/dev/null |
 		awk '$3 == "Debian" && $1 !~ /security/ { print $1; exit }')
 	[ -n "$uri" ] || uri=$(apt_uris | grep -v security | head -n 1)

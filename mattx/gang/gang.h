@@ -72,6 +72,13 @@ struct mattx_thread {
 	unsigned long scratch;		/* this thread's own user buffer for jobs, 0: none yet */
 	unsigned long scratch_len;
 	void *guest;			/* wormhole/rpc.c: what this guest thread waits for */
+	struct restart_block restart;	/* as it was when the thread parked, for a thaw here */
+	kernel_siginfo_t fatal;		/* with MATTX_T_FATAL */
+	struct {
+		u32 code;
+		u64 utime, stime;	/* ns */
+	} end;				/* with MATTX_T_DIE: as the guest's ended; under lock */
+	struct list_head signals;	/* struct mattx_pending to be queued at AWAKEN */
 };
 
 /**
@@ -92,6 +99,42 @@ struct mattx_gang {
 	unsigned int nr_threads;
 	wait_queue_head_t wait;		/* state changed, or a thread parked or left */
 	struct mutex door;		/* serialises what handles do */
+	bool bound;			/* a handle is bound; under the table's lock */
+
+	struct pid *pid;		/* the leader's, holds a reference */
+	struct pid_namespace *pidns;	/* guest: its own; holds a reference */
+	unsigned long stub;		/* address of the code page, 0: none */
+	unsigned long stub_len;
+	atomic_t sleepers;		/* threads that have not come to AWAKEN's barrier */
+	bool hooked;			/* holds the hooks */
+	bool silent;			/* its exits are not reported to the peer */
+
+	struct mattx_range *ranges;	/* under lock */
+	unsigned int nr_ranges;
+
+	/* home: signals that the deputy receives, signal.c */
+	struct wait_queue_entry watch;	/* on sighand->signalfd_wqh */
+	wait_queue_head_t *watch_head;
+	bool watching;			/* under lock */
+	struct work_struct signal_work;	/* holds a reference while queued */
+	u64 signals_sent;		/* written by deputy threads under lock */
+	/* host: signals for the guest */
+	struct list_head inbox;		/* struct mattx_pending, under lock */
+	u64 signals_seen;		/* under lock */
+	void *sending;			/* what the warden is sending on; under lock */
+	struct list_head shared;	/* to be queued for the process at AWAKEN */
+
+	u32 want_nr;			/* call that asked to go home + 1, 0: none; under lock */
+	char want_cause[MATTX_CAUSE_MAX];
+	int answer;			/* to our commit: 0 or negative errno */
+	bool dying;			/* home: the guest has ended, the deputy follows */
+	u32 leader_code;		/* exit code of the first thread; under lock */
+	u64 total_utime, total_stime;	/* of threads that have ended, ns; under lock */
+	atomic64_t calls;		/* made for it or by it through the wormhole */
+	u64 since;			/* CLOCK_BOOTTIME, ns */
+	u32 uid;
+	char comm[TASK_COMM_LEN];
+	struct work_struct release_work;
 };
 
 /* gang.c */
@@ -158,6 +201,11 @@ long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *caus
  * plain anonymous memory? Context: process.
  */
 bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len);
+
+/**
+ * mattx_guest_coredump() - stands in for do_coredump() for guests; see message.c
+ */
+void mattx_guest_coredump(const kernel_siginfo_t *info);
 
 /* body.c */
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Every difference between kernel versions lives here; the rest of the module
+ * is written as if there were one kernel.
+ */
+#ifndef _MATTX_COMPAT_H
+#define _MATTX_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/rseq.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/signal.h>
+#include <linux/version.h>
+#include <asm/msr.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/* Takes the next signal of current's that @mask does not block; siglock is held. */
+static inline int mattx_dequeue_signal(sigset_t *mask, kernel_siginfo_t *info,
+				       enum pid_type *type)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+	return dequeue_signal(current, mask, info, type);
+#else
+	return dequeue_signal(mask, info, type);
+#endif
+}
+
+/* include/futex flags as the kernel keeps them in a restart block */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define MATTX_KFUTEX_SHARED	0x01
+#define MATTX_KFUTEX_CLOCKRT	0x02
+#define MATTX_KFUTEX_TIMEOUT	0x04
+#define MATTX_KFUTEX_BASE	0x00
+#else
+#define MATTX_KFUTEX_SHARED	0x0010
+#define MATTX_KFUTEX_CLOCKRT	0x0020
+#define MATTX_KFUTEX_TIMEOUT	0x0040
+#define MATTX_KFUTEX_BASE	0x0002	/* FLAGS_SIZE_32 */
+#endif
+
+/* The user's fs and gs base of current, which may be live in the CPU. */
+static inline void mattx_read_bases(u64 *fs, u64 *gs)
+{
+	preempt_disable();
+	rdmsrl(MSR_FS_BASE, *fs);
+	rdmsrl(MSR_KERNEL_GS_BASE, *gs);
+	preempt_enable();
+}
+
+static inline void mattx_write_bases(u64 fs, u64 gs)
+{
+	preempt_disable();
+	loadsegment(fs, 0);
+	current->thread.fsindex = 0;
+	current->thread.gsindex = 0;
+	current->thread.fsbase = fs;
+	current->thread.gsbase = gs;
+	wrmsrl(MSR_FS_BASE, fs);
+	wrmsrl(MSR_KERNEL_GS_BASE, gs);
+	preempt_enable();
+}
+
+static inline void mattx_rseq_get(u64 *ptr, u32 *len, u32 *sig)
+{
+	*ptr = (unsigned long)current->rseq;
+	*sig = current->rseq_sig;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	*len = current->rseq ? sizeof(struct rseq) : 0;
+#else
+	*len = current->rseq_len;
+#endif
+}
+
+/* Registers current's rseq area without touching it; @ptr 0: none. */
+static inline void mattx_rseq_set(u64 ptr, u32 len, u32 sig)
+{
+	current->rseq = (struct rseq __user *)(unsigned long)ptr;
+	current->rseq_sig = sig;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	current->rseq_len = len;
+#endif
+	if (ptr) {
+		set_bit(RSEQ_EVENT_PREEMPT_BIT, &current->rseq_event_mask);
+		rseq_set_notify_resume(current);
+	}
+}
+
+/* The head of current's robust futex list. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+#define mattx_robust_list(task)	((task)->robust_list)
+#else
+#define mattx_robust_list(task)	((task)->futex.robust_list)
+#endif
+
+/* Arguments of the tracepoint sched_process_exit behind its data pointer. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define MATTX_TP_EXIT_ARGS	struct task_struct *task
+#else
+#define MATTX_TP_EXIT_ARGS	struct task_struct *task, bool group_dead
+#endif
+
+/* The attributes of the request that a dump answers; the includer has net/genetlink.h. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define mattx_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
+#else
+#define mattx_dump_attrs(cb)	(genl_dumpit_info(cb)->info.attrs)
+#endif
+
+#endif

@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The park, and the calls that a parked thread makes.
+ *
+ * A thread is in the park from its task_work until it is told to leave. To make
+ * a job's call it goes out to user mode on the stub,
+ *
+ *	stub:	syscall
+ *		int3
+ *
+ * with the job's registers, and the trap brings it back: our die notifier takes
+ * a breakpoint at just that place of just that thread and queues the park again,
+ * which runs before the thread sees user mode. (The park cannot queue itself
+ * while it runs: task_work_run() goes on until the list is empty.) Every signal
+ * but SIGKILL is blocked all the while, so that the kernel delivers none on the stub.
+ *
+ * Flags of a thread: BODY from its arrival to its departure, PARKED while it
+ * waits, CALL while it is out.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/freezer.h>
+#include <linux/fs.h>
+#include <linux/kdebug.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <asm/fpu/api.h>
+#include "internal.h"
+#include "../compat.h"
+#include "../fault.h"
+#include "../main.h"
+
+#define STUB_CALL	0	/* offset of syscall */
+#define STUB_TRAP	2	/* offset of int3 */
+
+static struct page *stub_page;
+
+/* ------------------------------------------------------------------- stub */
+
+static int stub_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
+	    vma->vm_flags & (VM_WRITE | VM_SHARED))
+		return -EINVAL;
+	vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_set(vma, VM_EXEC | VM_MAYEXEC | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
+	return vm_insert_page(vma, vma->vm_start, stub_page);
+}
+
+static const struct file_operations stub_fops = {
+	.owner = THIS_MODULE,
+	.mmap = stub_mmap,
+};
+
+/* Maps the stub and its scratch at @addr in current. */
+static int stub_map(unsigned long addr, unsigned long len)
+{
+	unsigned long at;
+	struct file *file;
+
+	file = anon_inode_getfile("[mattx-stub]", &stub_fops, NULL, O_RDONLY);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	at = vm_mmap(file, addr, PAGE_SIZE, PROT_READ, MAP_PRIVATE | MAP_FIXED_NOREPLACE, 0);
+	fput(file);
+	if (IS_ERR_VALUE(at))
+		return at;
+	if (len > PAGE_SIZE) {
+		at = vm_mmap(NULL, addr + PAGE_SIZE, len - PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, 0);
+		if (IS_ERR_VALUE(at)) {
+			vm_munmap(addr, PAGE_SIZE);
+			return at;
+		}
+	}
+	return 0;
+}
+
+/**
+ * mattx_body_first_stub() - put the stub into current, which becomes a body
+ * Context: process. Return: 0 or a negative errno.
+ */
+int mattx_body_first_stub(struct mattx_gang *gang, u64 addr, u64 len)
+{
+	int err = stub_map(addr, len);
+
+	if (!err) {
+		gang->stub = addr;
+		gang->stub_len = len;
+	}
+	return err;
+}
+
+/* Takes everything of ours out of current's address space. */
+static void stub_unmap_all(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	unsigned long addr, len;
+
+	for (;;) {
+		addr = 0;
+		spin_lock_irq(&gang->lock);
+		list_for_each_entry(thread, &gang->threads, node) {
+			if (!thread->scratch)
+				continue;
+			addr = thread->scratch;
+			len = thread->scratch_len;
+			thread->scratch = 0;
+			break;
+		}
+		spin_unlock_irq(&gang->lock);
+		if (!addr)
+			break;
+		vm_munmap(addr, len);
+	}
+	if (gang->stub)
+		vm_munmap(gang->stub, gang->stub_len);
+	gang->stub = 0;
+}
+
+unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
+{
+	unsigned long at;
+
+	len = PAGE_ALIGN(max(len, 1UL));
+	if (thread->scratch && thread->scratch_len >= len)
+		return thread->scratch;
+	if (thread->scratch)
+		vm_munmap(thread->scratch, thread->scratch_len);
+	thread->scratch = 0;
+	at = vm_mmap(NULL, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	if (IS_ERR_VALUE(at))
+		return 0;
+	thread->scratch_len = len;
+	thread->scratch = at;
+	return at;
+}
+
+/* ------------------------------------------------------------------- jobs */
+
+int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
+{
+	unsigned long flags;
+	int err = -ESRCH;
+
+	spin_lock_irqsave(&thread->lock, flags);
+	if (!test_bit(MATTX_T_EXITED, &thread->flags) && thread->order == MATTX_STAY &&
+	    test_bit(MATTX_T_BODY, &thread->flags)) {
+		list_add_tail(&job->node, &thread->jobs);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&thread->lock, flags);
+	if (!err)
+		wake_up(&thread->wait);
+	return err;
+}
+
+/* Has the thread, which is out for a call, interrupted. thread->lock is held. */
+void mattx_thread_kick(struct mattx_thread *thread)
+{
+	lockdep_assert_held(&thread->lock);
+	if (!test_bit(MATTX_T_CALL, &thread->flags) ||
+	    test_and_set_bit(MATTX_T_KICKED, &thread->flags))
+		return;
+	mattx_thread_hold(thread);
+	if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
+		clear_bit(MATTX_T_KICKED, &thread->flags);
+		mattx_thread_put(thread);
+	}
+}
+
+void mattx_body_cancel(struct mattx_thread *thread,
+		       bool (*match)(struct mattx_job *job, void *arg), void *arg)
+{
+	struct mattx_job *job, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&thread->lock, flags);
+	if (thread->job && match(thread->job, arg)) {
+		mattx_thread_kick(thread);
+	} else {
+		list_for_each_entry(job, &thread->jobs, node) {
+			if (match(job, arg)) {
+				found = job;
+				list_del(&job->node);
+				break;
+			}
+		}
+	}
+	spin_unlock_irqrestore(&thread->lock, flags);
+	if (found)
+		found->done(thread, found, -ERESTARTSYS);
+}
+
+static struct mattx_job *take_job(struct mattx_thread *thread)
+{
+	struct mattx_job *job;
+
+	job = thread->job;
+	if (job) {
+		thread->job = NULL;
+		return job;
+	}
+	job = list_first_entry_or_null(&thread->jobs, struct mattx_job, node);
+	if (job)
+		list_del(&job->node);
+	return job;
+}
+
+/* The thread has ended: nothing that waits for it waits for ever. Any context. */
+void mattx_body_drop_jobs(struct mattx_thread *thread)
+{
+	struct mattx_job *job;
+	unsigned long flags;
+
+	for (;;) {
+		spin_lock_irqsave(&thread->lock, flags);
+		job = take_job(thread);
+		spin_unlock_irqrestore(&thread->lock, flags);
+		if (!job)
+			return;
+		job->done(thread, job, -ESRCH);
+	}
+}
+
+/* A call that somebody waits for. */
+struct waited_job {
+	struct mattx_job job;
+	struct kref ref;		/* the waiter's and the job's */
+	struct completion ended;
+	long ret;
+};
+
+static void waited_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct waited_job, ref));
+}
+
+static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	return 0;
+}
+
+static void waited_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+	struct waited_job *w = container_of(job, struct waited_job, job);
+
+	w->ret = ret;
+	complete(&w->ended);
+	kref_put(&w->ref, waited_release);
+}
+
+static bool is_job(struct mattx_job *job, void *arg)
+{
+	return job == arg;
+}
+
+/* Queues a job and waits for its end; @init prepares it. */
+static long run_job(struct mattx_thread *thread, u32 nr, const u64 args[6],
+		    int (*start)(struct mattx_thread *, struct mattx_job *))
+{
+	struct waited_job *w = kzalloc(sizeof(*w), GFP_KERNEL);
+	long ret;
+	int i;
+
+	if (!w)
+		return -ENOMEM;
+	kref_init(&w->ref);
+	kref_get(&w->ref);
+	init_completion(&w->ended);
+	w->job.start = start;
+	w->job.done = waited_done;
+	w->job.nr = nr;
+	for (i = 0; i < 6; i++)
+		w->job.args[i] = args[i];
+	ret = mattx_body_queue(thread, &w->job);
+	if (ret) {
+		kfree(w);
+		return ret;
+	}
+	if (wait_for_completion_killable(&w->ended)) {
+		mattx_body_cancel(thread, is_job, &w->job);
+		ret = -EINTR;
+	} else {
+		ret = w->ret;
+	}
+	kref_put(&w->ref, waited_release);
+	return ret;
+}
+
+/**
+ * mattx_body_call() - have a body's thread make a system call
+ *
+ * Context: process; sleeps until the call has returned, killable. Return: what the
+ * call returned; -ESRCH when the thread is no body's; -EINTR when the caller was killed.
+ */
+long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6])
+{
+	if (!thread->gang->stub)
+		return -ENXIO;
+	if (mattx_fault(MATTX_FAULT_CALL))
+		return -ENOMEM;
+	return run_job(thread, nr, args, waited_start);
+}
+
+/* A job without a call: start does all. */
+static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	unsigned long addr = job->args[0], len = job->args[1];
+	struct mattx_gang *gang = thread->gang;
+
+	stub_unmap_all(gang);
+	if (!addr) {
+		/* anywhere: where the kernel would put as much memory */
+		addr = vm_mmap(NULL, 0, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+		if (IS_ERR_VALUE(addr))
+			return addr;
+		vm_munmap(addr, len);
+	}
+	return mattx_body_first_stub(gang, addr, len) ?: -ECANCELED;
+}
+
+/**
+ * mattx_body_stub() - put the stub into a parked process, or move it
+ * @addr: page aligned, @len bytes free from there; 0: anywhere
+ *
+ * Scratch buffers of its threads are given back. No call may be under way.
+ * Context: process; sleeps, killable. Return: 0 or a negative errno.
+ */
+int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len)
+{
+	const u64 args[6] = { addr, len };
+	struct mattx_thread *thread;
+	long ret;
+
+	if (!PAGE_ALIGNED(addr) || !PAGE_ALIGNED(len) || !len || addr + len < addr ||
+	    addr + len > TASK_SIZE_MAX)
+		return -EINVAL;
+	if (mattx_fault(MATTX_FAULT_STUB))
+		return -ENOMEM;
+	thread = mattx_gang_leader(gang);
+	if (!thread)
+		return -ESRCH;
+	ret = run_job(thread, 0, args, stub_start);
+	mattx_thread_put(thread);
+	return ret == -ECANCELED ? 0 : ret;
+}
+
+/* --------------------------------------------------------------- the park */
+
+/* Sends current out to make thread->job's call when the park returns. */
+static void go_out(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+
+	memset(regs, 0, sizeof(*regs));
+	regs->cs = __USER_CS;
+	regs->ss = __USER_DS;
+	regs->flags = X86_EFLAGS_IF | X86_EFLAGS_FIXED;
+	regs->ip = thread->gang->stub + STUB_CALL;
+	regs->sp = thread->gang->stub;
+	regs->orig_ax = -1;
+	regs->ax = job->nr;
+	regs->di = job->args[0];
+	regs->si = job->args[1];
+	regs->dx = job->args[2];
+	regs->r10 = job->args[3];
+	regs->r8 = job->args[4];
+	regs->r9 = job->args[5];
+}
+
+static void end_job(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+	spin_lock_irq(&thread->lock);
+	clear_bit(MATTX_T_CALL, &thread->flags);
+	thread->job = NULL;
+	spin_unlock_irq(&thread->lock);
+	job->done(thread, job, ret);
+}
+
+/* Starts the next job. Return: whether the thread has to go out for it. */
+static bool start_job(struct mattx_thread *thread)
+{
+	struct mattx_job *job;
+	int ret;
+
+	for (;;) {
+		spin_lock_irq(&thread->lock);
+		job = NULL;
+		if (thread->order == MATTX_STAY)
+			job = take_job(thread);
+		thread->job = job;
+		spin_unlock_irq(&thread->lock);
+		if (!job)
+			return false;
+		clear_bit(MATTX_T_PARKED, &thread->flags);
+		ret = job->start(thread, job);
+		if (!ret && !thread->gang->stub)
+			ret = -ENXIO;
+		if (!ret) {
+			go_out(thread, job);
+			spin_lock_irq(&thread->lock);
+			set_bit(MATTX_T_CALL, &thread->flags);
+			spin_unlock_irq(&thread->lock);
+			return true;
+		}
+		end_job(thread, job, ret);
+		set_bit(MATTX_T_PARKED, &thread->flags);
+	}
+}
+
+/*
+ * Something other than a blocked signal wants this thread in the signal code: a
+ * debugger, the system's freezer. It gets there by way of a call that does nothing.
+ */
+static struct mattx_job nop_job;
+
+static int nop_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	return 0;
+}
+
+static void nop_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+}
+
+static struct mattx_job nop_job = {
+	.start = nop_start,
+	.done = nop_done,
+	.nr = __NR_getpid,
+};
+
+/* Return: whether TIF_SIGPENDING has a reason that only get_signal() can serve. */
+static bool still_pending(void)
+{
+	clear_notify_signal();
+	spin_lock_irq(&current->sighand->siglock);
+	recalc_sigpending();
+	spin_unlock_irq(&current->sighand->siglock);
+	return signal_pending(current);
+}
+
+enum wake { WAKE_FATAL, WAKE_ORDER, WAKE_JOB, WAKE_WORK, WAKE_SIGNAL_CODE };
+
+static bool has_job(struct mattx_thread *thread)
+{
+	return !list_empty_careful(&thread->jobs);
+}
+
+/* Waits for the next thing to do. */
+static enum wake park_wait(struct mattx_thread *thread)
+{
+	DEFINE_WAIT(wait);
+	enum wake why;
+
+	for (;;) {
+		/* Without a stub there is no way out and back: only death interrupts. */
+		prepare_to_wait(&thread->wait, &wait,
+				thread->gang->stub ? TASK_INTERRUPTIBLE : TASK_KILLABLE);
+		why = WAKE_FATAL;
+		if (fatal_signal_pending(current))
+			break;
+		why = WAKE_ORDER;
+		if (READ_ONCE(thread->order) != MATTX_STAY)
+			break;
+		why = WAKE_WORK;
+		if (mattx_deputy_work(thread))
+			break;
+		why = WAKE_JOB;
+		if (has_job(thread))
+			break;
+		if (thread->gang->stub && signal_pending(current)) {
+			why = WAKE_SIGNAL_CODE;
+			__set_current_state(TASK_RUNNING);
+			if (still_pending())
+				break;
+			continue;
+		}
+		schedule();
+	}
+	finish_wait(&thread->wait, &wait);
+	return why;
+}
+
+/* A first arrival: what the thread was doing is put down, and kept from going on. */
+static void arrive(struct mattx_thread *thread)
+{
+	set_bit(MATTX_T_BODY, &thread->flags);
+	mattx_state_capture(thread);
+}
+
+/* Leaves with the registers it came with, or as the process it was given. */
+static void leave(struct mattx_thread *thread, enum mattx_order order)
+{
+	struct mattx_gang *gang = thread->gang;
+	bool stays = gang->role == MATTX_ROLE_HOST;
+
+	/*
+	 * The last to come takes the stub away. A gang that awakens does so as one;
+	 * one that is thawed does not wait for threads that could not be frozen.
+	 */
+	if (atomic_dec_and_test(&gang->sleepers)) {
+		stub_unmap_all(gang);
+		wake_up_all(&gang->wait);
+	} else if (order == MATTX_AWAKEN &&
+		   wait_event_killable(gang->wait, atomic_read(&gang->sleepers) <= 0)) {
+		return;		/* SIGKILL: get_signal() is next */
+	}
+	mattx_state_apply(thread, order);
+	spin_lock_irq(&thread->lock);
+	thread->order = MATTX_STAY;
+	clear_bit(MATTX_T_PARKED, &thread->flags);
+	clear_bit(MATTX_T_DEPUTY, &thread->flags);
+	clear_bit(MATTX_T_BODY, &thread->flags);
+	spin_unlock_irq(&thread->lock);
+	mattx_body_drop_jobs(thread);
+	if (!stays)
+		mattx_thread_remove(thread);
+}
+
+/**
+ * mattx_park() - the park; current is @thread's task
+ *
+ * Returns when the thread has to go to user mode: for a call, for good, or to die.
+ * Context: process, at the boundary to user mode, no lock held.
+ */
+void mattx_park(struct mattx_thread *thread)
+{
+	struct mattx_gang *gang = thread->gang;
+
+	kernel_fpu_begin();	/* its FPU state is in memory from here on */
+	kernel_fpu_end();
+	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
+		arrive(thread);
+	} else if (test_bit(MATTX_T_CALL, &thread->flags)) {
+		mattx_signal_forward(thread);
+		end_job(thread, thread->job, task_pt_regs(current)->ax);
+	}
+	set_bit(MATTX_T_PARKED, &thread->flags);
+	wake_up_all(&gang->wait);
+	for (;;) {
+		switch (park_wait(thread)) {
+		case WAKE_FATAL:
+			return;
+		case WAKE_ORDER:
+			leave(thread, READ_ONCE(thread->order));
+			return;
+		case WAKE_WORK:
+			mattx_deputy_serve(thread);
+			break;
+		case WAKE_JOB:
+			if (start_job(thread))
+				return;
+			break;
+		case WAKE_SIGNAL_CODE:
+			clear_bit(MATTX_T_PARKED, &thread->flags);
+			spin_lock_irq(&thread->lock);
+			thread->job = &nop_job;
+			set_bit(MATTX_T_CALL, &thread->flags);
+			spin_unlock_irq(&thread->lock);
+			go_out(thread, &nop_job);
+			return;
+		}
+	}
+}
+
+void mattx_park_work(struct callback_head *work)
+{
+	struct mattx_thread *thread = container_of(work, struct mattx_thread, work);
+
+	clear_bit(MATTX_T_QUEUED, &thread->flags);
+	if (!(current->flags & PF_EXITING))
+		mattx_park(thread);
+	mattx_thread_put(thread);
+}
+
+/*
+ * Interrupts a call on the stub. Runs before the kernel decides about restarting
+ * it, so that the result is seen as the call left it.
+ */
+void mattx_kick_work(struct callback_head *work)
+{
+	struct mattx_thread *thread = container_of(work, struct mattx_thread, kick);
+	struct pt_regs *regs = task_pt_regs(current);
+	unsigned long stub = thread->gang->stub;
+
+	clear_bit(MATTX_T_KICKED, &thread->flags);
+	if (test_bit(MATTX_T_CALL, &thread->flags) && !(current->flags & PF_EXITING)) {
+		if (regs->ip == stub + STUB_CALL) {	/* not made yet */
+			regs->ax = -ERESTARTSYS;
+			regs->ip = stub + STUB_TRAP;
+		}
+		regs->orig_ax = -1;			/* no restart */
+	}
+	mattx_thread_put(thread);
+}
+
+/* A breakpoint: is it a thread that comes back from its call? IRQs are off. */
+static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+	struct mattx_thread *thread;
+
+	if (val != DIE_INT3 || !regs || !user_mode(regs))
+		return NOTIFY_DONE;
+	thread = mattx_thread_find(current);
+	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) ||
+	    regs->ip != thread->gang->stub + STUB_TRAP + 1)
+		return NOTIFY_DONE;
+	mattx_thread_hold(thread);
+	if (task_work_add(current, &thread->work, TWA_RESUME))
+		mattx_thread_put(thread);
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block trap_notifier = {
+	.notifier_call = on_trap,
+	.priority = INT_MAX,
+};
+
+int mattx_body_init(void)
+{
+	static const u8 code[] = { 0x0f, 0x05, 0xcc };
+	u8 *page;
+	int err;
+
+	stub_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!stub_page)
+		return -ENOMEM;
+	page = page_address(stub_page);
+	memset(page, 0xcc, PAGE_SIZE);
+	memcpy(page, code, sizeof(code));
+	err = register_die_notifier(&trap_notifier);
+	if (err)
+		put_page(stub_page);
+	return err;
+}
+
+void mattx_body_exit(void)
+{
+	unregister_die_notifier(&trap_notifier);
+	put_page(stub_page);
+}

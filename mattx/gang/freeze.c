@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bringing all threads of a process into the park, and letting them go.
+ *
+ * Works are queued for every thread that is not known yet until a pass over the
+ * process finds none: a thread that was cloned meanwhile is found by the next
+ * pass, and a thread that is parked clones nothing. A work that was queued cannot
+ * be taken back; after a freeze that failed it finds MATTX_THAW as its order and
+ * the thread goes on at once.
+ */
+#include <linux/module.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include "internal.h"
+#include "../fault.h"
+#include "../main.h"
+
+static __printf(2, 3) void say(char *cause, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vscnprintf(cause, MATTX_CAUSE_MAX, fmt, args);
+	va_end(args);
+}
+
+/* May this process be a gang? Called with RCU held. */
+static int may_freeze(struct task_struct *leader, char *cause)
+{
+	if (leader->flags & PF_KTHREAD) {
+		say(cause, "is a kernel thread");
+		return -EPERM;
+	}
+	if (is_global_init(leader)) {
+		say(cause, "is init");
+		return -EPERM;
+	}
+	if (same_thread_group(leader, current)) {
+		say(cause, "is mattxd itself");
+		return -EPERM;
+	}
+	if (leader->flags & PF_EXITING || leader->exit_state) {
+		say(cause, "its first thread has ended");
+		return -ESRCH;
+	}
+	if (READ_ONCE(leader->signal->flags) & SIGNAL_STOP_STOPPED ||
+	    READ_ONCE(leader->signal->group_stop_count)) {
+		say(cause, "is stopped");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/*
+ * Queues the park for threads that are not in it or on their way to it.
+ * Return: how many were new, or a negative errno.
+ */
+static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader, char *cause)
+{
+	struct mattx_thread *thread;
+	struct task_struct *task;
+	int new = 0, err = 0;
+
+	rcu_read_lock();
+	for_each_thread(leader, task) {
+		if (task->flags & PF_EXITING || task->exit_state)
+			continue;
+		if (task->ptrace) {
+			say(cause, "thread %d is being traced", task_pid_nr(task));
+			err = -EBUSY;
+			break;
+		}
+		thread = mattx_thread_find(task);
+		if (thread && thread->gang != gang) {
+			say(cause, "is already on its way");
+			err = -EBUSY;
+			break;
+		}
+		if (!thread)
+			thread = mattx_thread_add(gang, task, GFP_ATOMIC);
+		if (!thread) {
+			say(cause, "no memory");
+			err = -ENOMEM;
+			break;
+		}
+		if (test_bit(MATTX_T_BODY, &thread->flags) ||
+		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
+			continue;
+		new++;
+		mattx_thread_hold(thread);
+		if (task_work_add(task, &thread->work, TWA_SIGNAL)) {
+			/* it exits: the tracepoint removes it, or has already run */
+			clear_bit(MATTX_T_QUEUED, &thread->flags);
+			mattx_thread_remove(thread);
+			mattx_thread_put(thread);
+		}
+	}
+	rcu_read_unlock();
+	return err ?: new;
+}
+
+static bool all_parked(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool all = true;
+
+	spin_lock_irq(&gang->lock);
+	list_for_each_entry(thread, &gang->threads, node) {
+		if (!test_bit(MATTX_T_PARKED, &thread->flags)) {
+			all = false;
+			break;
+		}
+	}
+	spin_unlock_irq(&gang->lock);
+	return all;
+}
+
+/* Names the first thread that did not come. */
+static void say_missing(struct mattx_gang *gang, char *cause)
+{
+	struct mattx_thread *thread;
+
+	spin_lock_irq(&gang->lock);
+	list_for_each_entry(thread, &gang->threads, node) {
+		if (test_bit(MATTX_T_PARKED, &thread->flags))
+			continue;
+		say(cause, "thread %d (%s) cannot be frozen: state %c", thread->tid,
+		    thread->task->comm, task_state_to_char(thread->task));
+		break;
+	}
+	spin_unlock_irq(&gang->lock);
+}
+
+/**
+ * mattx_gang_order() - tell every parked thread what to do
+ * Context: any.
+ */
+void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
+{
+	struct mattx_thread *thread;
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	atomic_set(&gang->sleepers, gang->nr_threads);
+	list_for_each_entry(thread, &gang->threads, node) {
+		spin_lock(&thread->lock);
+		thread->order = order;
+		spin_unlock(&thread->lock);
+		wake_up(&thread->wait);
+	}
+	spin_unlock_irqrestore(&gang->lock, flags);
+}
+
+/**
+ * mattx_gang_freeze() - bring every thread into the park
+ * @gang: in FREEZING
+ * @pid: the process
+ * @timeout_ms: how long to wait for threads that cannot come
+ * @cause: why not, MATTX_CAUSE_MAX bytes
+ *
+ * Context: process, gang->door held; sleeps, killable. Return: 0, and the gang is
+ * FROZEN; or a negative errno, and every thread runs on or will do so at once.
+ */
+int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int timeout_ms,
+		      char *cause)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	struct task_struct *leader = get_pid_task(pid, PIDTYPE_TGID);
+	long left;
+	int err;
+
+	if (!leader) {
+		say(cause, "no such process");
+		return -ESRCH;
+	}
+	rcu_read_lock();
+	err = may_freeze(leader, cause);
+	rcu_read_unlock();
+	while (!err) {
+		err = freeze_pass(gang, leader, cause);
+		if (err < 0)
+			break;
+		if (!err && all_parked(gang))
+			break;
+		if (mattx_fault(MATTX_FAULT_FREEZE)) {
+			say(cause, "fault point %d", MATTX_FAULT_FREEZE);
+			err = -EIO;
+			break;
+		}
+		left = (long)(deadline - jiffies);
+		if (left > 0)
+			left = wait_event_killable_timeout(gang->wait, all_parked(gang), left);
+		if (left <= 0) {
+			if (left == 0)
+				say_missing(gang, cause);
+			else
+				say(cause, "mattxd was killed");
+			err = left ? -EINTR : -ETIMEDOUT;
+			break;
+		}
+		err = 0;
+	}
+	if (!err && !gang->nr_threads) {
+		say(cause, "has ended");
+		err = -ESRCH;
+	}
+	if (!err && !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_FROZEN))
+		err = -ESRCH;
+	put_task_struct(leader);
+	return err;
+}
+
+/**
+ * mattx_gang_thaw() - let a frozen gang go on where it was
+ *
+ * At home the gang dissolves; on the host it is a guest again.
+ * Context: process. Return: 0, or -EINVAL when it is not frozen.
+ */
+int mattx_gang_thaw(struct mattx_gang *gang)
+{
+	if (gang->role == MATTX_ROLE_HOST) {
+		if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_GUEST) &&
+		    !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_GUEST) &&
+		    !mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_GUEST))
+			return -EINVAL;
+	} else {
+		enum mattx_gang_state state = READ_ONCE(gang->state);
+
+		if (state != MATTX_GANG_FROZEN && state != MATTX_GANG_FREEZING &&
+		    state != MATTX_GANG_COMMITTING)
+			return -EINVAL;
+	}
+	mattx_gang_order(gang, MATTX_THAW);
+	mattx_signal_release(gang);
+	return 0;
+}
+
+/**
+ * mattx_gang_kill() - end the process, whatever it does
+ * Context: any.
+ */
+void mattx_gang_kill(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread = mattx_gang_any(gang);
+
+	if (!thread)
+		return;
+	send_sig(SIGKILL, thread->task, 1);
+	mattx_thread_put(thread);
+}

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a gang: all threads of one process, on one node.
+ *
+ *   home   FREEZING -> FROZEN -> COMMITTING -> DEPUTY -> ARMED -> DEAD (runs at home again)
+ *              |         |           |           |         |
+ *              +---------+-----------+ thawed    +---------+--> DEAD (exited, killed)
+ *
+ *   host   BODY -> ARMED -> GUEST <-> FREEZING -> FROZEN -> COMMITTING -> DEAD
+ *            |       |        |                                 |
+ *            +-------+--------+--> DEAD                         +--> GUEST (aborted)
+ *
+ * FREEZE, THAW, ARM and COMMIT of a handle move it, and so do the peer's COMMIT,
+ * COMMITTED and ABORTED. It is DEAD when its last thread has left it: by exiting
+ * (the tracepoint sched_process_exit) or by running on at home.
+ *
+ * References: the handle bound to it, each of its threads, each queued work. A
+ * gang holds the module. A thread is held by its gang's list until it leaves,
+ * by each task_work of ours that is queued for it, and by whoever found it; the
+ * task it stands for is held as long as the thread is.
+ */
+#include <linux/module.h>
+#include <linux/hashtable.h>
+#include <linux/pid_namespace.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+#include "internal.h"
+#include "../compat.h"
+#include "../main.h"
+#include "../netlink.h"
+#include "../wormhole/hooks.h"
+#include "../wormhole/link.h"
+
+/* Protects all_gangs, gangs_by_id, guest_spaces and gang->bound. Taken with interrupts off. */
+static DEFINE_SPINLOCK(table_lock);
+static LIST_HEAD(all_gangs);
+static DEFINE_HASHTABLE(gangs_by_id, 8);
+
+/* Writers of threads_by_task; readers use RCU. */
+static DEFINE_SPINLOCK(threads_lock);
+static DEFINE_HASHTABLE(threads_by_task, 12);
+
+static struct workqueue_struct *gang_wq;
+
+/* ------------------------------------------------------------- references */
+
+struct mattx_gang *mattx_gang_hold(struct mattx_gang *gang)
+{
+	kref_get(&gang->ref);
+	return gang;
+}
+
+/* In a work because what it gives back may sleep and the last put may not. */
+static void gang_release_work(struct work_struct *work)
+{
+	struct mattx_gang *gang = container_of(work, struct mattx_gang, release_work);
+
+	if (gang->hooked)
+		mattx_hooks_put();
+	mattx_signals_free(&gang->inbox);
+	mattx_signals_free(&gang->shared);
+	if (gang->peer)
+		mattx_peer_put(gang->peer);
+	if (gang->pidns)
+		put_pid_ns(gang->pidns);
+	put_pid(gang->pid);
+	kvfree(gang->ranges);
+	kfree(gang);
+	module_put(THIS_MODULE);	/* the work queue is drained at unload */
+}
+
+static void gang_release(struct kref *ref)
+{
+	struct mattx_gang *gang = container_of(ref, struct mattx_gang, ref);
+	unsigned long flags;
+
+	WARN_ON(gang->nr_threads);
+	spin_lock_irqsave(&table_lock, flags);
+	list_del(&gang->node);
+	hash_del(&gang->by_id);
+	spin_unlock_irqrestore(&table_lock, flags);
+	queue_work(gang_wq, &gang->release_work);
+}
+
+void mattx_gang_put(struct mattx_gang *gang)
+{
+	if (gang)
+		kref_put(&gang->ref, gang_release);
+}
+
+struct mattx_thread *mattx_thread_hold(struct mattx_thread *thread)
+{
+	kref_get(&thread->ref);
+	return thread;
+}
+
+static void thread_free(struct rcu_head *rcu)
+{
+	struct mattx_thread *thread = container_of(rcu, struct mattx_thread, rcu);
+
+	kfree(thread->xstate);
+	kfree(thread);
+}
+
+static void thread_release(struct kref *ref)
+{
+	struct mattx_thread *thread = container_of(ref, struct mattx_thread, ref);
+	struct mattx_gang *gang = thread->gang;
+
+	mattx_signals_free(&thread->signals);
+	put_task_struct(thread->task);
+	call_rcu(&thread->rcu, thread_free);
+	mattx_gang_put(gang);
+}
+
+void mattx_thread_put(struct mattx_thread *thread)
+{
+	if (thread)
+		kref_put(&thread->ref, thread_release);
+}
+
+/* ------------------------------------------------------------------ gangs */
+
+/**
+ * mattx_gang_alloc() - a gang without threads
+ *
+ * Context: process. Return: a reference, or NULL when out of memory.
+ */
+struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role, enum mattx_gang_state state)
+{
+	struct mattx_gang *gang = kzalloc(sizeof(*gang), GFP_KERNEL);
+
+	if (!gang)
+		return NULL;
+	__module_get(THIS_MODULE);
+	kref_init(&gang->ref);
+	gang->role = role;
+	gang->state = state;
+	INIT_HLIST_NODE(&gang->by_id);
+	spin_lock_init(&gang->lock);
+	INIT_LIST_HEAD(&gang->threads);
+	init_waitqueue_head(&gang->wait);
+	mutex_init(&gang->door);
+	INIT_WORK(&gang->signal_work, mattx_signal_work);
+	INIT_WORK(&gang->release_work, gang_release_work);
+	INIT_LIST_HEAD(&gang->inbox);
+	INIT_LIST_HEAD(&gang->shared);
+	gang->since = ktime_get_boottime_ns();
+	spin_lock_irq(&table_lock);
+	list_add_tail(&gang->node, &all_gangs);
+	spin_unlock_irq(&table_lock);
+	return gang;
+}
+
+void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	gang->state = state;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	wake_up_all(&gang->wait);
+}
+
+bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
+		       enum mattx_gang_state to)
+{
+	unsigned long flags;
+	bool was;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	was = gang->state == from;
+	if (was)
+		gang->state = to;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	if (was)
+		wake_up_all(&gang->wait);
+	return was;
+}
+
+/**
+ * mattx_gang_publish() - give a gang its id and peer, so that frames find it
+ * @peer: the gang takes its own reference
+ */
+void mattx_gang_publish(struct mattx_gang *gang, u64 id, struct mattx_peer *peer)
+{
+	spin_lock_irq(&table_lock);
+	if (!gang->peer)
+		gang->peer = mattx_peer_hold(peer);
+	hash_del(&gang->by_id);
+	gang->id = id;
+	hash_add(gangs_by_id, &gang->by_id, id);
+	spin_unlock_irq(&table_lock);
+}
+
+struct mattx_gang *mattx_gang_find(struct mattx_peer *peer, u64 id)
+{
+	struct mattx_gang *gang, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&table_lock, flags);
+	hash_for_each_possible(gangs_by_id, gang, by_id, id) {
+		if (gang->id == id && gang->peer == peer && kref_get_unless_zero(&gang->ref)) {
+			found = gang;
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&table_lock, flags);
+	return found;
+}
+
+/**
+ * mattx_gang_open() - bind a handle to a known gang
+ *
+ * Context: process. Return: 0 and a reference in @res; -ENOENT; -EBUSY when
+ * another handle has it.
+ */
+int mattx_gang_open(struct mattx_gang **res, u64 id, enum mattx_gang_role role)
+{
+	struct mattx_gang *gang;
+	int err = -ENOENT;
+
+	spin_lock_irq(&table_lock);
+	hash_for_each_possible(gangs_by_id, gang, by_id, id) {
+		if (gang->id != id || gang->role != role ||
+		    READ_ONCE(gang->state) == MATTX_GANG_DEAD)
+			continue;
+		if (gang->bound) {
+			err = -EBUSY;
+			break;
+		}
+		if (!kref_get_unless_zero(&gang->ref))
+			continue;
+		gang->bound = true;
+		*res = gang;
+		err = 0;
+		break;
+	}
+	spin_unlock_irq(&table_lock);
+	return err;
+}
+
+void mattx_gang_unbind(struct mattx_gang *gang)
+{
+	spin_lock_irq(&table_lock);
+	gang->bound = false;
+	spin_unlock_irq(&table_lock);
+}
+
+/* Calls @fn for each gang, with a reference and no lock. Stops when it returns nonzero. */
+int mattx_gang_for_each(int (*fn)(struct mattx_gang *gang, void *arg), void *arg)
+{
+	struct mattx_gang *gang, *prev = NULL;
+	int ret = 0;
+
+	spin_lock_irq(&table_lock);
+	list_for_each_entry(gang, &all_gangs, node) {
+		if (!kref_get_unless_zero(&gang->ref))
+			continue;
+		spin_unlock_irq(&table_lock);
+		mattx_gang_put(prev);
+		prev = gang;
+		ret = fn(gang, arg);
+		spin_lock_irq(&table_lock);
+		if (ret)
+			break;
+	}
+	spin_unlock_irq(&table_lock);
+	mattx_gang_put(prev);
+	return ret;
+}
+
+/* ---------------------------------------------------------------- threads */
+
+/**
+ * mattx_thread_add() - make a task a member
+ *
+ * Context: any, when @gfp says so. Return: the thread, owned by the gang's list, or NULL.
+ */
+struct mattx_thread *mattx_thread_add(struct mattx_gang *gang, struct task_struct *task,
+				      gfp_t gfp)
+{
+	struct mattx_thread *thread = kzalloc(sizeof(*thread), gfp);
+	unsigned long flags;
+
+	if (!thread)
+		return NULL;
+	thread->xstate = kzalloc(mattx_xstate_size(), gfp);
+	if (!thread->xstate) {
+		kfree(thread);
+		return NULL;
+	}
+	kref_init(&thread->ref);
+	thread->gang = mattx_gang_hold(gang);
+	thread->task = get_task_struct(task);
+	thread->tid = task_pid_nr_ns(task, ns_of_pid(task_pid(task)));
+	init_task_work(&thread->work, mattx_park_work);
+	init_task_work(&thread->kick, mattx_kick_work);
+	init_waitqueue_head(&thread->wait);
+	spin_lock_init(&thread->lock);
+	INIT_LIST_HEAD(&thread->jobs);
+	INIT_LIST_HEAD(&thread->signals);
+
+	spin_lock_irqsave(&gang->lock, flags);
+	list_add_tail(&thread->node, &gang->threads);
+	gang->nr_threads++;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	spin_lock_irqsave(&threads_lock, flags);
+	hash_add_rcu(threads_by_task, &thread->by_task, (unsigned long)task);
+	spin_unlock_irqrestore(&threads_lock, flags);
+	return thread;
+}
+
+/* The last thread has left: nobody finds the gang any more. */
+static void gang_ended(struct mattx_gang *gang)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&table_lock, flags);
+	hash_del(&gang->by_id);
+	spin_unlock_irqrestore(&table_lock, flags);
+	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
+	wake_up_all(&gang->wait);
+}
+
+bool mattx_thread_remove(struct mattx_thread *thread)
+{
+	struct mattx_gang *gang = thread->gang;
+	unsigned long flags;
+	bool last = false;
+
+	spin_lock_irqsave(&threads_lock, flags);
+	if (hash_hashed(&thread->by_task))
+		hash_del_rcu(&thread->by_task);
+	spin_unlock_irqrestore(&threads_lock, flags);
+
+	spin_lock_irqsave(&gang->lock, flags);
+	if (list_empty(&thread->node)) {
+		spin_unlock_irqrestore(&gang->lock, flags);
+		return false;
+	}
+	list_del_init(&thread->node);
+	last = !--gang->nr_threads;
+	if (last) {
+		mattx_signal_unwatch(gang);
+		gang->state = MATTX_GANG_DEAD;
+	}
+	spin_unlock_irqrestore(&gang->lock, flags);
+	if (last)
+		gang_ended(gang);
+	else
+		wake_up_all(&gang->wait);
+	mattx_thread_put(thread);
+	return last;
+}
+
+/* The thread that stands for a task; RCU must be held, or @task be current. */
+struct mattx_thread *mattx_thread_find(struct task_struct *task)
+{
+	struct mattx_thread *thread, *found = NULL;
+
+	rcu_read_lock();
+	hash_for_each_possible_rcu(threads_by_task, thread, by_task, (unsigned long)task) {
+		if (thread->task == task) {
+			found = thread;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+struct mattx_thread *mattx_gang_thread(struct mattx_gang *gang, s32 tid)
+{
+	struct mattx_thread *thread, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	list_for_each_entry(thread, &gang->threads, node) {
+		if (thread->tid == tid) {
+			found = mattx_thread_hold(thread);
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return found;
+}
+
+struct mattx_thread *mattx_gang_any(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	if (!list_empty(&gang->threads))
+		thread = mattx_thread_hold(list_first_entry(&gang->threads,
+							    struct mattx_thread, node));
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return thread;
+}
+
+/* Return: the other node's id, 0 while there is none. Context: any. */
+u32 mattx_gang_peer_id(struct mattx_gang *gang)
+{
+	unsigned long flags;
+	u32 id;
+
+	spin_lock_irqsave(&table_lock, flags);
+	id = gang->peer ? mattx_peer_id(gang->peer) : 0;
+	spin_unlock_irqrestore(&table_lock, flags);
+	return id;
+}
+
+struct mattx_thread *mattx_gang_leader(struct mattx_gang *gang)
+{
+	return mattx_gang_thread(gang, gang->tgid);
+}
+
+/* ------------------------------------------------------------------ hooks */
+
+/* Is this PID namespace a guest's? Context: any. */
+static bool guest_space(struct pid_namespace *ns)
+{
+	struct mattx_gang *gang;
+	unsigned long flags;
+	bool found = false;
+
+	spin_lock_irqsave(&table_lock, flags);
+	list_for_each_entry(gang, &all_gangs, node) {
+		if (gang->pidns == ns) {
+			found = true;
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&table_lock, flags);
+	return found;
+}
+
+enum mattx_caller mattx_caller(struct mattx_thread **res)
+{
+	struct pid *pid = task_pid(current);
+	struct mattx_thread *thread;
+
+	if (likely(!pid || pid->level == 0))
+		return MATTX_NOT_GUEST;
+	thread = mattx_thread_find(current);
+	if (thread) {
+		if (thread->gang->role != MATTX_ROLE_HOST ||
+		    test_bit(MATTX_T_BODY, &thread->flags))
+			return MATTX_NOT_GUEST;
+		*res = thread;
+		return MATTX_IS_GUEST;
+	}
+	if (!guest_space(ns_of_pid(pid)) || is_child_reaper(pid))
+		return MATTX_NOT_GUEST;
+	/* Not yet bound bodies are on their way to MATTX_IOC_BODY and have no gang. */
+	return MATTX_DENY;
+}
+
+bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len)
+{
+	unsigned long end = start + len, flags;
+	bool hit = end < start;
+	unsigned int i;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	for (i = 0; i < gang->nr_ranges && !hit; i++)
+		hit = start < gang->ranges[i].end && end > gang->ranges[i].start;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return hit;
+}
+
+/* ------------------------------------------------------------ tracepoints */
+
+/* A task ends. Runs with preemption off. */
+static void on_exit(void *data, MATTX_TP_EXIT_ARGS)
+{
+	struct mattx_thread *thread = mattx_thread_find(task);
+
+	if (!thread)
+		return;
+	mattx_thread_hold(thread);
+	set_bit(MATTX_T_EXITED, &thread->flags);
+	mattx_body_drop_jobs(thread);
+	mattx_report_exit(thread, task, mattx_thread_remove(thread));
+	mattx_thread_put(thread);
+}
+
+/*
+ * A task was cloned and has not run yet. What a body's job created belongs to the
+ * gang and goes to the park before it sees user mode.
+ */
+static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+{
+	struct mattx_thread *thread = mattx_thread_find(parent), *added;
+
+	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) || !same_thread_group(parent, child))
+		return;
+	added = mattx_thread_add(thread->gang, child, GFP_ATOMIC);
+	if (!added) {
+		pr_err("PID %d: no memory for a thread of a gang, it is killed\n",
+		       task_pid_nr(parent));
+		send_sig(SIGKILL, parent, 1);
+		return;
+	}
+	mattx_thread_hold(added);
+	if (task_work_add(child, &added->work, TWA_RESUME))
+		mattx_thread_put(added);
+}
+
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+} probes[] = {
+	{ "sched_process_exit", on_exit },
+	{ "sched_process_fork", on_fork },
+};
+
+static void find_tracepoint(struct tracepoint *tp, void *data)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		if (!strcmp(tp->name, probes[i].name))
+			probes[i].tp = tp;
+}
+
+static void remove_probes(unsigned int n)
+{
+	while (n--)
+		tracepoint_probe_unregister(probes[n].tp, probes[n].probe, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+int mattx_gang_init(void)
+{
+	unsigned int i;
+	int err;
+
+	gang_wq = alloc_workqueue("mattx_gang", WQ_UNBOUND, 0);
+	if (!gang_wq)
+		return -ENOMEM;
+	for_each_kernel_tracepoint(find_tracepoint, NULL);
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		err = -ENOENT;
+		if (probes[i].tp)
+			err = tracepoint_probe_register(probes[i].tp, probes[i].probe, NULL);
+		if (err) {
+			pr_err("tracepoint %s cannot be used: %d\n", probes[i].name, err);
+			goto err_probes;
+		}
+	}
+	return 0;
+
+err_probes:
+	remove_probes(i);
+	destroy_workqueue(gang_wq);
+	return err;
+}
+
+void mattx_gang_exit(void)
+{
+	remove_probes(ARRAY_SIZE(probes));
+	destroy_workqueue(gang_wq);
+	rcu_barrier();
+	/* Threads that have just left the park may still run its last instructions. */
+	synchronize_rcu_tasks();
+}
+
+bool mattx_gang_queue(struct work_struct *work)
+{
+	return queue_work(gang_wq, work);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of gang/ share among themselves. */
+#ifndef _MATTX_GANG_INTERNAL_H
+#define _MATTX_GANG_INTERNAL_H
+
+#include "gang.h"
+
+/* Bits of mattx_thread.flags */
+enum {
+	MATTX_T_BODY,		/* in the park, or out for a job's call: the stub's registers */
+	MATTX_T_PARKED,		/* in the park, waiting */
+	MATTX_T_CALL,		/* out for thread->job */
+	MATTX_T_QUEUED,		/* thread->work is queued by a freeze */
+	MATTX_T_KICKED,		/* thread->kick is queued */
+	MATTX_T_EXITED,		/* the task has passed sched_process_exit */
+	MATTX_T_FATAL,		/* dies of thread->fatal at home */
+	MATTX_T_DEPUTY,		/* has been turned into a deputy's thread */
+	MATTX_T_SIGNALS,	/* has signals to forward */
+	MATTX_T_DIE,		/* has to end as thread->exit_code says */
+};
+
+/* gang.c */
+struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role, enum mattx_gang_state state);
+void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state);
+/* To the new state if it is in the old one. Return: whether it was. */
+bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
+		       enum mattx_gang_state to);
+void mattx_gang_publish(struct mattx_gang *gang, u64 id, struct mattx_peer *peer);
+struct mattx_thread *mattx_thread_add(struct mattx_gang *gang, struct task_struct *task,
+				      gfp_t gfp);
+/* Ends membership; the last thread's leaving ends the gang. Any context. Return: was it the last? */
+bool mattx_thread_remove(struct mattx_thread *thread);
+struct mattx_thread *mattx_thread_find(struct task_struct *task);
+/* Return: some thread, with a reference, or NULL. */
+struct mattx_thread *mattx_gang_any(struct mattx_gang *gang);
+u32 mattx_gang_peer_id(struct mattx_gang *gang);
+struct mattx_thread *mattx_gang_leader(struct mattx_gang *gang);
+int mattx_gang_open(struct mattx_gang **res, u64 id, enum mattx_gang_role role);
+void mattx_gang_unbind(struct mattx_gang *gang);
+int mattx_gang_for_each(int (*fn)(struct mattx_gang *gang, void *arg), void *arg);
+bool mattx_gang_queue(struct work_struct *work);
+int mattx_gang_init(void);
+void mattx_gang_exit(void);
+
+/* freeze.c */
+int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int timeout_ms,
+		      char *cause);
+void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order);
+int mattx_gang_thaw(struct mattx_gang *gang);
+void mattx_gang_kill(struct mattx_gang *gang);
+
+/* body.c */
+int mattx_body_init(void);
+void mattx_body_exit(void);
+void mattx_park(struct mattx_thread *thread);
+void mattx_park_work(struct callback_head *work);
+void mattx_kick_work(struct callback_head *work);
+void mattx_thread_kick(struct mattx_thread *thread);
+int mattx_body_first_stub(struct mattx_gang *gang, u64 addr, u64 len);
+int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len);
+long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
+void mattx_body_drop_jobs(struct mattx_thread *thread);
+
+/* state.c */
+void mattx_state_capture(struct mattx_thread *thread);
+void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order);
+void mattx_state_detach(void);
+size_t mattx_xstate_size(void);
+int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len);
+int mattx_thread_set(struct mattx_thread *thread, const void __user *buf, u32 len);
+int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *state);
+int mattx_process_set(struct mattx_gang *gang, const struct mattx_process_state *state);
+
+/* restart.c */
+int mattx_restart_init(void);
+void mattx_restart_capture(struct mattx_thread *thread);
+void mattx_restart_apply(struct mattx_thread *thread);
+
+/* signal.c */
+void mattx_signal_watch(struct mattx_gang *gang);
+void mattx_signal_unwatch(struct mattx_gang *gang);
+void mattx_signal_forward(struct mattx_thread *thread);
+void mattx_signal_work(struct work_struct *work);
+int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf, u32 *len);
+int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf, u32 len);
+void mattx_signals_apply(struct mattx_thread *thread);
+int mattx_signal_arrived(struct mattx_gang *gang, s32 tid, const void *info);
+long mattx_warden(struct mattx_gang *gang);
+void mattx_signal_release(struct mattx_gang *gang);
+void mattx_signal_poke(struct mattx_gang *gang);
+bool mattx_signal_quiet(struct mattx_gang *gang);
+int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info);
+struct mattx_frame_signal;
+int mattx_signal_inbox(struct mattx_gang *gang, struct mattx_frame_signal *frames,
+		       unsigned int *n, u64 *seen);
+void mattx_signals_free(struct list_head *list);
+
+/* message.c */
+bool mattx_deputy_work(struct mattx_thread *thread);
+void mattx_deputy_serve(struct mattx_thread *thread);
+void mattx_gang_ask_home(struct mattx_gang *gang, u32 nr, const char *cause);
+int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm);
+int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit);
+void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bool last);
+
+#endif

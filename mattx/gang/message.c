@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the two halves of a process tell each other: handing over, ending.
+ *
+ * The side that has the live copy commits; the side that has armed the new copy
+ * wakes it and answers COMMITTED, or answers ABORTED when nothing is armed under
+ * that id. Between COMMIT and its answer neither copy runs. Both frames travel in
+ * the modules' session and so arrive exactly once, whatever connections or daemons
+ * do; only the end of an instance of the other module leaves the question open,
+ * and then its copy is dead.
+ */
+#include <linux/module.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched/cputime.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include "internal.h"
+#include "../compat.h"
+#include "../fault.h"
+#include "../main.h"
+#include "../netlink.h"
+#include "../wormhole/hooks.h"
+#include "../wormhole/link.h"
+#include "../wormhole/protocol.h"
+
+struct commit_home {		/* payload of a COMMIT that goes home */
+	__le64 signals_seen;
+	__le32 nr_signals;
+	__le32 pad;
+	/* struct mattx_frame_signal follow: what was not given to the guest yet */
+};
+
+static int send_plain(struct mattx_peer *peer, u16 type, u64 id)
+{
+	return mattx_link_send(peer, type, id, NULL, 0, NULL, 0, GFP_KERNEL);
+}
+
+static void send_aborted(struct mattx_peer *peer, u64 id, int error)
+{
+	struct mattx_frame_error frame = { .error = cpu_to_le32(error) };
+
+	mattx_link_send(peer, MATTX_F_ABORTED, id, &frame, sizeof(frame), NULL, 0,
+			GFP_KERNEL | __GFP_NOFAIL);
+}
+
+/* ------------------------------------------------------------- arm, commit */
+
+static bool all_wait(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool all;
+
+	spin_lock_irq(&gang->lock);
+	all = gang->nr_threads;
+	list_for_each_entry(thread, &gang->threads, node)
+		all = all && test_bit(MATTX_T_PARKED, &thread->flags);
+	spin_unlock_irq(&gang->lock);
+	return all;
+}
+
+static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
+{
+	struct mattx_peer *peer = mattx_peer_get(arm->peer);
+	struct mattx_gang *other;
+	int err = 0;
+
+	if (!peer)
+		return -ENOTCONN;
+	other = mattx_gang_find(peer, arm->gang);
+	if (other || !arm->gang)
+		err = -EEXIST;
+	mattx_gang_put(other);
+	if (!err && !gang->hooked) {
+		err = mattx_hooks_get();
+		gang->hooked = !err;
+	}
+	if (!err) {
+		mattx_gang_publish(gang, arm->gang, peer);
+		if (!mattx_gang_change(gang, MATTX_GANG_BODY, MATTX_GANG_ARMED))
+			err = -EINVAL;
+	}
+	mattx_peer_put(peer);
+	return err;
+}
+
+/**
+ * mattx_gang_arm() - the copy here is complete: the peer's COMMIT wakes it
+ * Context: process, gang->door held; may sleep. Return: 0; -ENOTCONN: no such
+ * node; -EEXIST: bad id; -EBUSY: a thread is still making a call; -EINVAL.
+ */
+int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
+{
+	if (mattx_fault(MATTX_FAULT_ARM))
+		return -EIO;
+	if (!all_wait(gang))
+		return -EBUSY;
+	if (gang->role == MATTX_ROLE_HOST)
+		return arm_guest(gang, arm);
+	return mattx_gang_change(gang, MATTX_GANG_DEPUTY, MATTX_GANG_ARMED) ? 0 : -EINVAL;
+}
+
+static int send_commit_home(struct mattx_gang *gang)
+{
+	struct mattx_frame_signal *frames = NULL;
+	struct commit_home head = {};
+	unsigned int n = 0;
+	u64 seen;
+	int err;
+
+	if (wait_event_killable(gang->wait, mattx_signal_quiet(gang)))
+		return -EINTR;
+	while (mattx_signal_inbox(gang, frames, &n, &seen)) {
+		kvfree(frames);
+		frames = kvmalloc_array(n, sizeof(*frames), GFP_KERNEL);
+		if (!frames)
+			return -ENOMEM;
+	}
+	head.signals_seen = cpu_to_le64(seen);
+	head.nr_signals = cpu_to_le32(n);
+	err = mattx_link_send(gang->peer, MATTX_F_COMMIT, gang->id, &head, sizeof(head),
+			      frames, n * sizeof(*frames), GFP_KERNEL);
+	kvfree(frames);
+	return err;
+}
+
+/* Sends the COMMIT and waits for the answer. */
+static int commit_once(struct mattx_gang *gang)
+{
+	int err;
+
+	if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_COMMITTING))
+		return -EINVAL;
+	gang->answer = -EINPROGRESS;
+	err = gang->role == MATTX_ROLE_HOME ? send_plain(gang->peer, MATTX_F_COMMIT, gang->id) :
+					      send_commit_home(gang);
+	if (err) {
+		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
+		return err;
+	}
+	if (wait_event_killable(gang->wait, READ_ONCE(gang->answer) != -EINPROGRESS))
+		return -EINTR;	/* the answer finds its own way */
+	return READ_ONCE(gang->answer);
+}
+
+/**
+ * mattx_gang_commit() - hand over to the copy that the peer has armed
+ *
+ * Context: process, gang->door held; sleeps until the peer has answered, however
+ * long the connection is down; killable, and then the answer is served all the same.
+ * Return: 0: the other copy is the live one; a negative errno: this one still is
+ * (a process at home has been thawed, a guest is FROZEN). -EINTR: not known yet.
+ */
+int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit)
+{
+	struct mattx_peer *peer;
+	int err;
+
+	if (mattx_fault(MATTX_FAULT_COMMIT))
+		return -EIO;
+	if (gang->role == MATTX_ROLE_HOME) {
+		peer = mattx_peer_get(commit->peer);
+		if (!peer)
+			return -ENOTCONN;
+		if (!gang->stub) {
+			err = mattx_body_stub(gang, 0, PAGE_SIZE);
+			if (err) {
+				mattx_peer_put(peer);
+				return err;
+			}
+		}
+		mattx_gang_publish(gang, commit->gang, peer);
+		mattx_peer_put(peer);
+	} else if (!gang->peer) {
+		return -EINVAL;
+	}
+	do {
+		err = commit_once(gang);
+	} while (err == -EAGAIN);	/* signals crossed it: they have arrived now */
+	return err;
+}
+
+/* -------------------------------------------------------------- the deputy */
+
+/* A COMMITTED has arrived at home. */
+static void become_deputy(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+
+	if (!mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_DEPUTY))
+		return;
+	gang->since = ktime_get_boottime_ns();
+	mattx_signal_watch(gang);
+	spin_lock_irq(&gang->lock);
+	list_for_each_entry(thread, &gang->threads, node)
+		wake_up(&thread->wait);
+	spin_unlock_irq(&gang->lock);
+	pr_info("PID %d (%s) has moved to node %s\n", pid_nr(gang->pid), gang->comm,
+		mattx_peer_name(gang->peer));
+}
+
+/**
+ * mattx_deputy_work() - has a parked thread something to do as a deputy?
+ * Context: the thread itself.
+ */
+bool mattx_deputy_work(struct mattx_thread *thread)
+{
+	enum mattx_gang_state state = READ_ONCE(thread->gang->state);
+
+	if (state != MATTX_GANG_DEPUTY && state != MATTX_GANG_ARMED)
+		return false;
+	if (thread->gang->role != MATTX_ROLE_HOME)
+		return false;
+	return !test_bit(MATTX_T_DEPUTY, &thread->flags) ||
+	       test_bit(MATTX_T_SIGNALS, &thread->flags) ||
+	       test_bit(MATTX_T_DIE, &thread->flags);
+}
+
+/* CPU time that the guest used is the deputy's: its parent reads it from wait4(). */
+static void take_times(struct mattx_thread *thread)
+{
+	struct mattx_gang *gang = thread->gang;
+	struct task_struct *t;
+	u64 utime = 0, stime = 0;
+
+	if (!gang->dying) {
+		current->utime = max(current->utime, thread->end.utime);
+		current->stime = max(current->stime, thread->end.stime);
+		return;
+	}
+	spin_lock_irq(&current->sighand->siglock);
+	utime = current->signal->utime;
+	stime = current->signal->stime;
+	for_each_thread(current, t) {
+		if (t == current)
+			continue;
+		utime += t->utime;
+		stime += t->stime;
+	}
+	spin_unlock_irq(&current->sighand->siglock);
+	if (thread->end.utime > utime)
+		current->utime = max(current->utime, thread->end.utime - utime);
+	if (thread->end.stime > stime)
+		current->stime = max(current->stime, thread->end.stime - stime);
+}
+
+static int end_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	job->nr = thread->gang->dying ? __NR_exit_group : __NR_exit;
+	job->args[0] = (thread->end.code >> 8) & 0xff;
+	return 0;
+}
+
+static void end_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+	kfree(job);
+}
+
+/* Ends as the guest, or this thread of it, has ended. */
+static void end_as_guest(struct mattx_thread *thread)
+{
+	int sig = thread->end.code & 0x7f;
+	struct mattx_job *job;
+
+	take_times(thread);
+	if (thread->gang->dying && sig) {
+		/* its memory is not the guest's: whatever core it had is not here */
+		current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
+		if (sig == SIGKILL)
+			send_sig(SIGKILL, current, 1);
+		else
+			force_sig(sig);
+		return;
+	}
+	job = kzalloc(sizeof(*job), GFP_KERNEL | __GFP_NOFAIL);
+	job->start = end_start;
+	job->done = end_done;
+	if (mattx_body_queue(thread, job))
+		kfree(job);
+}
+
+/**
+ * mattx_deputy_serve() - do what mattx_deputy_work() found
+ * Context: the thread itself, in the park.
+ */
+void mattx_deputy_serve(struct mattx_thread *thread)
+{
+	if (!test_and_set_bit(MATTX_T_DEPUTY, &thread->flags))
+		mattx_state_detach();
+	if (test_bit(MATTX_T_SIGNALS, &thread->flags))
+		mattx_signal_forward(thread);
+	if (test_and_clear_bit(MATTX_T_DIE, &thread->flags))
+		end_as_guest(thread);
+}
+
+/* -------------------------------------------------------------------- ends */
+
+/**
+ * mattx_report_exit() - a thread of a gang has ended
+ * @last: it was the gang's last
+ * Context: the tracepoint, preemption off.
+ */
+void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bool last)
+{
+	struct mattx_gang *gang = thread->gang;
+	struct signal_struct *signal = task->signal;
+	bool group = READ_ONCE(signal->flags) & SIGNAL_GROUP_EXIT;
+	struct mattx_frame_exit frame = { .tid = cpu_to_le32(thread->tid) };
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	gang->total_utime += task->utime;
+	gang->total_stime += task->stime;
+	if (thread->tid == gang->tgid)
+		gang->leader_code = task->exit_code;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	if (gang->silent || !gang->id || !gang->peer)
+		return;
+	if (gang->role == MATTX_ROLE_HOME) {
+		if (last)
+			mattx_link_send(gang->peer, MATTX_F_KILL, gang->id, NULL, 0, NULL, 0,
+					GFP_ATOMIC);
+		return;
+	}
+	if (last) {
+		frame.code = cpu_to_le32(group ? signal->group_exit_code : gang->leader_code);
+		frame.utime = cpu_to_le64(gang->total_utime);
+		frame.stime = cpu_to_le64(gang->total_stime);
+	} else if (group) {
+		return;
+	} else {
+		frame.code = cpu_to_le32(task->exit_code);
+		frame.utime = cpu_to_le64(task->utime);
+		frame.stime = cpu_to_le64(task->stime);
+	}
+	mattx_link_send(gang->peer, last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT, gang->id,
+			&frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
+}
+
+static void on_exit_frame(struct mattx_gang *gang, u16 type, const struct mattx_frame_exit *f)
+{
+	struct mattx_thread *thread;
+
+	if (gang->role != MATTX_ROLE_HOME || READ_ONCE(gang->state) != MATTX_GANG_DEPUTY)
+		return;
+	if (type == MATTX_F_GANG_EXIT) {
+		gang->silent = true;
+		gang->dying = true;
+		/* any thread will do, the leader may have ended */
+		thread = mattx_gang_any(gang);
+	} else {
+		thread = mattx_gang_thread(gang, le32_to_cpu(f->tid));
+	}
+	if (!thread)
+		return;
+	spin_lock_irq(&thread->lock);
+	thread->end.code = le32_to_cpu(f->code);
+	thread->end.utime = le64_to_cpu(f->utime);
+	thread->end.stime = le64_to_cpu(f->stime);
+	set_bit(MATTX_T_DIE, &thread->flags);
+	mattx_thread_kick(thread);
+	spin_unlock_irq(&thread->lock);
+	wake_up(&thread->wait);
+	mattx_thread_put(thread);
+}
+
+/**
+ * mattx_guest_coredump() - stands in for do_coredump() when a guest is to dump core
+ *
+ * Its memory is wanted at home: the gang goes there, and the signal with it. If that
+ * cannot be, it is thawed and dies here, without a core. Context: current, in
+ * get_signal(), no lock held.
+ */
+void mattx_guest_coredump(const kernel_siginfo_t *info)
+{
+	struct mattx_thread *thread = mattx_thread_find(current);
+	char cause[48];
+
+	if (!thread || thread->gang->role != MATTX_ROLE_HOST || thread->gang->silent)
+		return;
+	mattx_thread_hold(thread);
+	thread->fatal = *info;
+	set_bit(MATTX_T_FATAL, &thread->flags);
+	snprintf(cause, sizeof(cause), "signal %d dumps core", info->si_signo);
+	mattx_gang_ask_home(thread->gang, 0, cause);
+	mattx_park(thread);
+	clear_bit(MATTX_T_FATAL, &thread->flags);
+	mattx_thread_put(thread);
+}
+
+/* Asks the daemon to bring the gang home. Context: process. */
+void mattx_gang_ask_home(struct mattx_gang *gang, u32 nr, const char *cause)
+{
+	spin_lock_irq(&gang->lock);
+	gang->want_nr = nr + 1;
+	strscpy(gang->want_cause, cause, sizeof(gang->want_cause));
+	spin_unlock_irq(&gang->lock);
+	mattx_event_want_home(gang->id, mattx_peer_id(gang->peer), nr, cause);
+}
+
+long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *cause)
+{
+	mattx_gang_ask_home(thread->gang, nr, cause);
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (signal_pending(current))
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	return -ERESTARTNOINTR;
+}
+
+/* ---------------------------------------------------------------- receiver */
+
+static void on_commit_out(struct mattx_peer *peer, struct mattx_gang *gang)
+{
+	if (mattx_fault(MATTX_FAULT_COMMIT_REFUSED) ||
+	    !mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_GUEST)) {
+		send_aborted(peer, gang->id, ESTALE);
+		return;
+	}
+	gang->since = ktime_get_boottime_ns();
+	gang->silent = false;
+	send_plain(peer, MATTX_F_COMMITTED, gang->id);
+	mattx_gang_order(gang, MATTX_AWAKEN);
+	pr_info("PID %d (%s) has come from node %s, where it is PID %d\n", pid_nr(gang->pid),
+		gang->comm, mattx_peer_name(peer), gang->tgid);
+}
+
+static int keep_frames(struct mattx_gang *gang, const void *payload, size_t len)
+{
+	const struct commit_home *head = payload;
+	const struct mattx_frame_signal *frame = payload + sizeof(*head);
+	u32 i, n;
+	int err = 0;
+
+	if (len < sizeof(*head))
+		return -EPROTO;
+	n = le32_to_cpu(head->nr_signals);
+	if ((len - sizeof(*head)) % sizeof(*frame) || (len - sizeof(*head)) / sizeof(*frame) != n)
+		return -EPROTO;
+	if (le64_to_cpu(head->signals_seen) != READ_ONCE(gang->signals_sent))
+		return -EAGAIN;
+	for (i = 0; i < n && !err; i++) {
+		err = mattx_signal_keep(gang, le32_to_cpu(frame[i].tid), frame[i].info);
+		if (err == -ESRCH)	/* to a thread that has ended */
+			err = 0;
+	}
+	return err;
+}
+
+static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
+			   const void *payload, size_t len)
+{
+	int err = -ESTALE;
+
+	if (READ_ONCE(gang->state) == MATTX_GANG_ARMED)
+		err = mattx_fault(MATTX_FAULT_COMMIT_REFUSED) ? -ESTALE :
+								keep_frames(gang, payload, len);
+	if (!err && !mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_DEAD))
+		err = -ESTALE;
+	if (err) {
+		send_aborted(peer, gang->id, -err);
+		return;
+	}
+	gang->silent = true;
+	send_plain(peer, MATTX_F_COMMITTED, gang->id);
+	mattx_gang_order(gang, MATTX_AWAKEN);
+	pr_info("PID %d (%s) has come home from node %s\n", pid_nr(gang->pid), gang->comm,
+		mattx_peer_name(peer));
+}
+
+static void on_committed(struct mattx_gang *gang)
+{
+	if (READ_ONCE(gang->state) != MATTX_GANG_COMMITTING)
+		return;
+	if (gang->role == MATTX_ROLE_HOME) {
+		become_deputy(gang);
+	} else {
+		gang->silent = true;
+		mattx_gang_kill(gang);
+	}
+	WRITE_ONCE(gang->answer, 0);
+	wake_up_all(&gang->wait);
+}
+
+static void on_aborted(struct mattx_gang *gang, const void *payload, size_t len)
+{
+	const struct mattx_frame_error *frame = payload;
+	int error = len == sizeof(*frame) ? le32_to_cpu(frame->error) : EPROTO;
+
+	if (READ_ONCE(gang->state) != MATTX_GANG_COMMITTING)
+		return;
+	if (error <= 0 || error > MAX_ERRNO)
+		error = EPROTO;
+	if (gang->role == MATTX_ROLE_HOME) {
+		gang->silent = true;
+		mattx_gang_thaw(gang);
+	} else {
+		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
+		if (!READ_ONCE(gang->bound))
+			mattx_gang_thaw(gang);
+	}
+	WRITE_ONCE(gang->answer, -error);
+	wake_up_all(&gang->wait);
+}
+
+static void on_signal_frame(struct mattx_gang *gang, const void *payload, size_t len)
+{
+	const struct mattx_frame_signal *frame = payload;
+
+	if (gang->role != MATTX_ROLE_HOST || len != sizeof(*frame) ||
+	    mattx_signal_arrived(gang, le32_to_cpu(frame->tid), frame->info))
+		pr_warn_ratelimited("PID %d: a signal from home was not understood\n",
+				    pid_nr(gang->pid));
+}
+
+void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
+			const void *payload, size_t len)
+{
+	struct mattx_gang *gang = mattx_gang_find(peer, id);
+
+	if (!gang) {
+		if (type == MATTX_F_COMMIT)
+			send_aborted(peer, id, ESTALE);
+		return;
+	}
+	switch (type) {
+	case MATTX_F_COMMIT:
+		if (gang->role == MATTX_ROLE_HOST)
+			on_commit_out(peer, gang);
+		else
+			on_commit_home(peer, gang, payload, len);
+		break;
+	case MATTX_F_COMMITTED:
+		on_committed(gang);
+		break;
+	case MATTX_F_ABORTED:
+		on_aborted(gang, payload, len);
+		break;
+	case MATTX_F_SIGNAL:
+		on_signal_frame(gang, payload, len);
+		break;
+	case MATTX_F_KILL:
+		if (gang->role == MATTX_ROLE_HOST) {
+			gang->silent = true;
+			mattx_gang_kill(gang);
+		}
+		break;
+	case MATTX_F_THREAD_EXIT:
+	case MATTX_F_GANG_EXIT:
+		if (len == sizeof(struct mattx_frame_exit))
+			on_exit_frame(gang, type, payload);
+		break;
+	default:
+		pr_warn_ratelimited("node %s sent a frame of unknown type %u\n",
+				    mattx_peer_name(peer), type);
+	}
+	mattx_gang_put(gang);
+}
+
+static int lose(struct mattx_gang *gang, void *arg)
+{
+	struct mattx_peer *peer = arg;
+
+	if (gang->peer != peer || READ_ONCE(gang->state) == MATTX_GANG_DEAD)
+		return 0;
+	if (gang->role == MATTX_ROLE_HOME && READ_ONCE(gang->state) == MATTX_GANG_COMMITTING) {
+		/* its copy there is dead and has done nothing through us */
+		gang->silent = true;
+		mattx_gang_thaw(gang);
+		WRITE_ONCE(gang->answer, -ESHUTDOWN);
+		wake_up_all(&gang->wait);
+		return 0;
+	}
+	pr_warn("PID %d (%s) is killed: node %s, %s, is gone\n", pid_nr(gang->pid), gang->comm,
+		mattx_peer_name(peer),
+		gang->role == MATTX_ROLE_HOME ? "where it ran" : "its home");
+	gang->silent = true;
+	mattx_gang_kill(gang);
+	return 0;
+}
+
+void mattx_gang_peer_lost(struct mattx_peer *peer)
+{
+	mattx_gang_for_each(lose, peer);
+}
+
+static int is_shared(struct mattx_gang *gang, void *arg)
+{
+	return gang->peer == arg && READ_ONCE(gang->state) != MATTX_GANG_DEAD;
+}
+
+bool mattx_gang_shared(const struct mattx_peer *peer)
+{
+	return mattx_gang_for_each(is_shared, (void *)peer);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls that are continued by restart_syscall(2).
+ *
+ * A thread whose call was interrupted with -ERESTART_RESTARTBLOCK goes on through
+ * a function pointer in its restart block, which is another one on another node,
+ * and with absolute times of this node's clocks. Here they become a kind and a time
+ * as the process reads its clocks, and back.
+ */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/restart_block.h>
+#include <linux/time_namespace.h>
+#include "internal.h"
+#include "../compat.h"
+#include "../main.h"
+
+typedef long (*restart_fn)(struct restart_block *);
+
+static struct {
+	enum mattx_restart_kind kind;
+	const char *symbol;
+	restart_fn fn;
+} restarts[] = {
+	{ MATTX_RESTART_FUTEX, "futex_wait_restart", NULL },
+	{ MATTX_RESTART_NANOSLEEP, "hrtimer_nanosleep_restart", NULL },
+	{ MATTX_RESTART_POLL, "do_restart_poll", NULL },
+	{ MATTX_RESTART_ALARM, "alarm_timer_nsleep_restart", NULL },
+	{ MATTX_RESTART_CPU, "posix_cpu_nsleep_restart", NULL },
+};
+
+/* A function's entry, found by planting a probe there and removing it again. */
+static void *symbol_address(const char *symbol)
+{
+	struct kprobe kp = { .symbol_name = symbol };
+	u8 *addr;
+
+	if (register_kprobe(&kp))
+		return NULL;
+	addr = (u8 *)kp.addr;
+	unregister_kprobe(&kp);
+	/* Behind an ENDBR64 the probe sits on the next instruction. */
+	if (*(u32 *)(addr - 4) == 0xfa1e0ff3)
+		addr -= 4;
+	return addr;
+}
+
+int mattx_restart_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(restarts); i++) {
+		restarts[i].fn = symbol_address(restarts[i].symbol);
+		if (!restarts[i].fn)
+			pr_warn("no %s in this kernel: such calls are restarted from the start\n",
+				restarts[i].symbol);
+	}
+	return 0;
+}
+
+static enum mattx_restart_kind kind_of(restart_fn fn)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(restarts); i++)
+		if (fn && restarts[i].fn == fn)
+			return restarts[i].kind;
+	return MATTX_RESTART_NONE;
+}
+
+static restart_fn fn_of(u32 kind)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(restarts); i++)
+		if (restarts[i].kind == kind)
+			return restarts[i].fn;
+	return NULL;
+}
+
+/* What current's time namespace adds to a clock of this node, ns. */
+static s64 clock_offset(clockid_t clock)
+{
+#ifdef CONFIG_TIME_NS
+	struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
+
+	switch (clock) {
+	case CLOCK_MONOTONIC:
+	case CLOCK_MONOTONIC_RAW:
+	case CLOCK_MONOTONIC_COARSE:
+		return timespec64_to_ns(&offsets->monotonic);
+	case CLOCK_BOOTTIME:
+	case CLOCK_BOOTTIME_ALARM:
+		return timespec64_to_ns(&offsets->boottime);
+	default:
+		return 0;
+	}
+#else
+	return 0;
+#endif
+}
+
+static void capture_futex(struct mattx_restart *r, const struct restart_block *block)
+{
+	u32 flags = block->futex.flags;
+
+	r->addr = (unsigned long)block->futex.uaddr;
+	r->val = block->futex.val;
+	r->bitset = block->futex.bitset;
+	r->flags = (flags & MATTX_KFUTEX_SHARED ? 1 : 0) | (flags & MATTX_KFUTEX_CLOCKRT ? 2 : 0) |
+		   (flags & MATTX_KFUTEX_TIMEOUT ? 4 : 0);
+	r->time = block->futex.time +
+		  (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
+}
+
+static void apply_futex(const struct mattx_restart *r, struct restart_block *block)
+{
+	block->futex.uaddr = (u32 __user *)(unsigned long)r->addr;
+	block->futex.val = r->val;
+	block->futex.bitset = r->bitset;
+	block->futex.flags = MATTX_KFUTEX_BASE | (r->flags & 1 ? MATTX_KFUTEX_SHARED : 0) |
+			     (r->flags & 2 ? MATTX_KFUTEX_CLOCKRT : 0) |
+			     (r->flags & 4 ? MATTX_KFUTEX_TIMEOUT : 0);
+	block->futex.time = r->time - (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
+}
+
+/**
+ * mattx_restart_capture() - record current's restart block in thread->state
+ * Context: the thread itself, when it comes to the park.
+ */
+void mattx_restart_capture(struct mattx_thread *thread)
+{
+	struct restart_block *block = &current->restart_block;
+	struct mattx_restart *r = &thread->state.restart;
+
+	memset(r, 0, sizeof(*r));
+	thread->restart = *block;
+	r->kind = kind_of(block->fn);
+	switch (r->kind) {
+	case MATTX_RESTART_FUTEX:
+		capture_futex(r, block);
+		break;
+	case MATTX_RESTART_POLL:
+		r->addr = (unsigned long)block->poll.ufds;
+		r->val = block->poll.nfds;
+		r->flags = block->poll.has_timeout;
+		if (block->poll.has_timeout)
+			r->time = block->poll.tv_sec * NSEC_PER_SEC + block->poll.tv_nsec +
+				  clock_offset(CLOCK_MONOTONIC);
+		break;
+	case MATTX_RESTART_NANOSLEEP:
+	case MATTX_RESTART_ALARM:
+	case MATTX_RESTART_CPU:
+		r->val = block->nanosleep.clockid;
+		r->rmtp_type = block->nanosleep.type;
+		r->addr = (unsigned long)block->nanosleep.rmtp;
+		r->time = block->nanosleep.expires + clock_offset(block->nanosleep.clockid);
+		break;
+	}
+}
+
+/**
+ * mattx_restart_apply() - make thread->state's restart block current's
+ * Context: the thread itself, before it leaves the park.
+ */
+void mattx_restart_apply(struct mattx_thread *thread)
+{
+	struct restart_block *block = &current->restart_block;
+	const struct mattx_restart *r = &thread->state.restart;
+	s64 time;
+
+	switch (r->kind) {
+	case MATTX_RESTART_FUTEX:
+		apply_futex(r, block);
+		break;
+	case MATTX_RESTART_POLL:
+		block->poll.ufds = (struct pollfd __user *)(unsigned long)r->addr;
+		block->poll.nfds = r->val;
+		block->poll.has_timeout = r->flags & 1;
+		time = max_t(s64, r->time - clock_offset(CLOCK_MONOTONIC), 0);
+		block->poll.tv_sec = div_s64(time, NSEC_PER_SEC);
+		block->poll.tv_nsec = time - block->poll.tv_sec * NSEC_PER_SEC;
+		break;
+	case MATTX_RESTART_NANOSLEEP:
+	case MATTX_RESTART_ALARM:
+	case MATTX_RESTART_CPU:
+		block->nanosleep.clockid = r->val;
+		block->nanosleep.type = r->rmtp_type;
+		block->nanosleep.rmtp = (void __user *)(unsigned long)r->addr;
+		block->nanosleep.expires = r->time - clock_offset(r->val);
+		break;
+	default:
+		return;
+	}
+	block->fn = fn_of(r->kind);
+}

@@ -1,0 +1,793 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pages of a process.
+ *
+ * One thread reads (process_vm_readv, or /proc/PID/mem for what the process itself
+ * may not read) and the job's own thread sends what the other has filled: so the
+ * socket always has something to carry. Pages of zeroes are found by looking.
+ *
+ * What was written since it was sent is known by the kernel's soft-dirty bits.
+ * Besides, a page can lose its contents without a trace: MADV_DONTNEED and a read
+ * leave the shared page of zeroes, or the file's page, clean. Such pages are never
+ * mapped by this process alone; so clean pages that are shared are read again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "memory.h"
+
+#define PM_PRESENT	(1ull << 63)
+#define PM_SWAPPED	(1ull << 62)
+#define PM_FILE		(1ull << 61)
+#define PM_ALONE	(1ull << 56)
+#define PM_DIRTY	(1ull << 55)
+
+#define SLOTS		4	/* blocks between reader and sender */
+#define PAGEMAP_CHUNK	65536	/* entries read at once */
+
+/* ---------------------------------------------------------- open, close */
+
+static int open_proc(pid_t pid, const char *name, int mode)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open(path, mode | O_CLOEXEC);
+}
+
+/* Does this kernel note which pages are written? A page just written must say so. */
+static bool soft_dirty_works(void)
+{
+	volatile char *page;
+	uint64_t entry = 0;
+	int fd;
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return false;
+	*page = 1;
+	fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, &entry, 8, (uintptr_t)page / PAGE * 8) != 8)
+		entry = 0;
+	if (fd >= 0)
+		close(fd);
+	munmap((void *)page, PAGE);
+	return entry & PM_DIRTY;
+}
+
+int memory_open(struct memory *m, struct job *job, pid_t pid)
+{
+	*m = (struct memory){ .job = job, .pid = pid, .pagemap = -1, .mem = -1,
+			      .phase = "pages" };
+	if (!soft_dirty_works())
+		return job_fail(job, ENOSYS, "this kernel has no CONFIG_MEM_SOFT_DIRTY");
+	m->pagemap = open_proc(pid, "pagemap", O_RDONLY);
+	if (m->pagemap < 0)
+		return job_fail(job, errno, "cannot open its page map: %s", strerror(errno));
+	m->mem = open_proc(pid, "mem", O_RDONLY);
+	if (m->mem < 0)
+		return job_fail(job, errno, "cannot open its memory: %s", strerror(errno));
+	return 0;
+}
+
+void memory_close(struct memory *m)
+{
+	if (m->pagemap >= 0)
+		close(m->pagemap);
+	if (m->mem >= 0)
+		close(m->mem);
+	maps_free(&m->maps);
+	runs_free(&m->seen);
+	runs_free(&m->fseen);
+	runs_free(&m->there);
+	*m = (struct memory){ .pagemap = -1, .mem = -1 };
+}
+
+int memory_forget(struct job *job, pid_t pid)
+{
+	int fd = open_proc(pid, "clear_refs", O_WRONLY);
+	int error = 0;
+
+	if (fd < 0 || write(fd, "4", 1) != 1)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		return job_fail(job, error, "cannot watch what it writes: %s", strerror(error));
+	return 0;
+}
+
+/* --------------------------------------------------- reader and sender */
+
+struct slot {
+	char *buf;			/* STREAM_BATCH bytes */
+	struct stream_run run[STREAM_RUNS];	/* what of it is sent */
+	struct iovec iov[STREAM_RUNS + 2];	/* [0] head, [1] runs, then contents */
+	unsigned int n;
+	bool last;
+};
+
+/* What to read, and where the two threads meet. Reader: head, sender: tail. */
+struct pump {
+	struct memory *m;
+	const struct runs *todo;
+	const struct runs *whole;	/* zeroes in here are sent too; or NULL */
+	struct slot slot[SLOTS];
+	unsigned int head, tail;	/* under lock */
+	bool stop;			/* under lock: the sender has given up */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	/* of the reader: */
+	struct runs data, zero, lost;	/* what it found */
+	size_t whole_at;
+};
+
+static bool is_zero(const char *page)
+{
+	const uint64_t *p = (const uint64_t *)page;
+	size_t i;
+
+	for (i = 0; i < PAGE / 8; i += 8)
+		if (p[i] | p[i + 1] | p[i + 2] | p[i + 3] | p[i + 4] | p[i + 5] |
+		    p[i + 6] | p[i + 7])
+			return false;
+	return true;
+}
+
+/* A page is in @slot at @buf: note whether it is to be sent. */
+static void judge(struct pump *p, struct slot *slot, char *buf, uint64_t addr)
+{
+	struct stream_run *run = slot->n ? &slot->run[slot->n - 1] : NULL;
+
+	if (is_zero(buf) && !(p->whole && runs_has(p->whole, &p->whole_at, addr))) {
+		runs_add(&p->zero, addr, addr + PAGE);
+		return;
+	}
+	runs_add(&p->data, addr, addr + PAGE);
+	if (run && run->addr + run->len == addr &&
+	    (char *)slot->iov[slot->n + 1].iov_base + run->len == buf) {
+		run->len += PAGE;
+		slot->iov[slot->n + 1].iov_len += PAGE;
+		return;
+	}
+	slot->run[slot->n] = (struct stream_run){ addr, PAGE };
+	slot->iov[slot->n + 2] = (struct iovec){ buf, PAGE };
+	slot->n++;
+}
+
+/*
+ * Reads @n pieces of the process one behind the other into @buf. Pages that cannot be
+ * read (beyond the end of a file, or unmapped meanwhile) are noted as lost.
+ */
+static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece, int n)
+{
+	char *buf = slot->buf;
+	uint64_t addr, off;
+	struct iovec local;
+	ssize_t got;
+	int i;
+
+	while (n) {
+		local = (struct iovec){ buf, 0 };
+		for (i = 0; i < n; i++)
+			local.iov_len += piece[i].iov_len;
+		got = process_vm_readv(p->m->pid, &local, 1, piece, n, 0);
+		if (got <= 0) {
+			got = pread(p->m->mem, buf, piece->iov_len, (off_t)piece->iov_base);
+			if (got < (ssize_t)PAGE) {
+				addr = (uint64_t)piece->iov_base;
+				runs_add(&p->lost, addr, addr + PAGE);
+				piece->iov_base = (char *)piece->iov_base + PAGE;
+				piece->iov_len -= PAGE;
+				if (!piece->iov_len) {
+					piece++;
+					n--;
+				}
+				continue;
+			}
+		}
+		got &= ~(PAGE - 1);
+		while (got > 0) {
+			addr = (uint64_t)piece->iov_base;
+			for (off = 0; off < piece->iov_len && (ssize_t)off < got; off += PAGE)
+				judge(p, slot, buf + off, addr + off);
+			buf += off;
+			got -= off;
+			piece->iov_base = (char *)piece->iov_base + off;
+			piece->iov_len -= off;
+			if (!piece->iov_len) {
+				piece++;
+				n--;
+			}
+		}
+	}
+}
+
+/* Waits for an empty slot. Return: NULL when the sender has given up. */
+static struct slot *slot_get(struct pump *p)
+{
+	struct slot *slot = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop && p->head - p->tail == SLOTS)
+		pthread_cond_wait(&p->cond, &p->lock);
+	if (!p->stop)
+		slot = &p->slot[p->head % SLOTS];
+	pthread_mutex_unlock(&p->lock);
+	if (slot) {
+		slot->n = 0;
+		slot->last = false;
+	}
+	return slot;
+}
+
+static void slot_put(struct pump *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->head++;
+	pthread_cond_signal(&p->cond);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void *reader(void *arg)
+{
+	struct pump *p = arg;
+	struct iovec piece[STREAM_RUNS];
+	const struct run *run = p->todo->run, *end = run + p->todo->n;
+	uint64_t at = run < end ? run->start : 0;
+	struct slot *slot;
+
+	while ((slot = slot_get(p))) {
+		size_t room = STREAM_BATCH;
+		int n = 0;
+
+		while (run < end && room && n < (int)STREAM_RUNS) {
+			size_t len = run->end - at < room ? run->end - at : room;
+
+			piece[n++] = (struct iovec){ (void *)at, len };
+			room -= len;
+			at += len;
+			if (at == run->end && ++run < end)
+				at = run->start;
+		}
+		if (n)
+			read_pieces(p, slot, piece, n);
+		slot->last = run == end;
+		slot_put(p);
+		if (run == end)
+			break;
+	}
+	return NULL;
+}
+
+static int send_slot(struct memory *m, struct slot *slot)
+{
+	unsigned int i;
+	int ret;
+
+	if (!slot->n)
+		return 0;
+	slot->iov[1] = (struct iovec){ slot->run, slot->n * sizeof(slot->run[0]) };
+	for (i = 0; i < slot->n; i++)
+		m->sent += slot->run[i].len;
+	ret = stream_sendv(m->job, STREAM_PAGES, slot->n, slot->iov, slot->n + 2);
+	if (ret)
+		return ret;
+	job_progress(m->job, m->phase, m->sent, m->total);
+	ret = stream_fault(m->job, FAULT_OUT_PAGES);
+	return ret ?: stream_poll(m->job);
+}
+
+static int sender(struct pump *p)
+{
+	struct slot *slot;
+	bool last = false;
+	int ret = 0;
+
+	while (!ret && !last) {
+		pthread_mutex_lock(&p->lock);
+		while (p->head == p->tail)
+			pthread_cond_wait(&p->cond, &p->lock);
+		slot = &p->slot[p->tail % SLOTS];
+		pthread_mutex_unlock(&p->lock);
+		last = slot->last;
+		ret = send_slot(p->m, slot);
+		pthread_mutex_lock(&p->lock);
+		p->tail++;
+		p->stop = ret;
+		pthread_cond_signal(&p->cond);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return ret;
+}
+
+static int pump_run(struct pump *p)
+{
+	struct memory *m = p->m;
+	pthread_t thread;
+	int i, ret;
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->cond, NULL);
+	for (i = 0; i < SLOTS; i++) {
+		p->slot[i].buf = mmap(NULL, STREAM_BATCH, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p->slot[i].buf == MAP_FAILED) {
+			p->slot[i].buf = NULL;
+			return job_fail(m->job, ENOMEM, "out of memory");
+		}
+	}
+	ret = pthread_create(&thread, NULL, reader, p);
+	if (ret)
+		return job_fail(m->job, ret, "cannot create a thread: %s", strerror(ret));
+	ret = sender(p);
+	pthread_join(thread, NULL);
+	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad))
+		ret = job_fail(m->job, ENOMEM, "out of memory");
+	return ret;
+}
+
+/*
+ * Sends the pages of @todo. @data: those that were sent, @zero: those that are
+ * zero, @lost: those that could not be read; each may be NULL.
+ */
+static int pump(struct memory *m, const struct runs *todo, const struct runs *whole,
+		struct runs *data, struct runs *zero, struct runs *lost)
+{
+	struct runs *out[3] = { data, zero, lost }, *in[3];
+	struct pump *p;
+	int i, ret;
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return job_fail(m->job, ENOMEM, "out of memory");
+	p->m = m;
+	p->todo = todo;
+	p->whole = whole;
+	m->total += runs_bytes(todo);
+	ret = todo->bad ? job_fail(m->job, ENOMEM, "out of memory") : pump_run(p);
+	in[0] = &p->data;
+	in[1] = &p->zero;
+	in[2] = &p->lost;
+	for (i = 0; i < 3; i++) {
+		if (out[i])
+			*out[i] = *in[i];
+		else
+			runs_free(in[i]);
+	}
+	for (i = 0; i < SLOTS; i++)
+		if (p->slot[i].buf)
+			munmap(p->slot[i].buf, STREAM_BATCH);
+	free(p);
+	return ret;
+}
+
+/* ----------------------------------------------------------- the scan */
+
+/* Where of @vma there are pages: for a file, not behind its end. */
+static uint64_t vma_end(pid_t pid, const struct vma *vma)
+{
+	char path[96];
+	struct stat st;
+	uint64_t len;
+
+	if (!(vma->flags & VMA_FILE))
+		return vma->rss ? vma->end : vma->start;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+		 (unsigned long long)vma->start, (unsigned long long)vma->end);
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return vma->end;
+	if ((uint64_t)st.st_size <= vma->off)
+		return vma->rss ? vma->end : vma->start;
+	len = (st.st_size - vma->off + PAGE - 1) & ~(PAGE - 1);
+	return len < vma->end - vma->start ? vma->start + len : vma->end;
+}
+
+/* Calls @page for every page of [start, end), with its page map entry. */
+static int walk(struct job *job, int pagemap, uint64_t start, uint64_t end,
+		void (*page)(void *arg, uint64_t addr, uint64_t entry), void *arg)
+{
+	uint64_t *map, n, i;
+	ssize_t got;
+	int ret = 0;
+
+	if (start >= end)
+		return 0;
+	map = malloc(PAGEMAP_CHUNK * sizeof(*map));
+	if (!map)
+		return job_fail(job, ENOMEM, "out of memory");
+	while (start < end && !ret) {
+		n = (end - start) / PAGE;
+		if (n > PAGEMAP_CHUNK)
+			n = PAGEMAP_CHUNK;
+		got = pread(pagemap, map, n * sizeof(*map), start / PAGE * sizeof(*map));
+		if (got < (ssize_t)sizeof(*map)) {
+			ret = job_fail(job, got < 0 ? errno : ESRCH,
+				       "cannot read its page map at %llx: %s",
+				       (unsigned long long)start,
+				       got < 0 ? strerror(errno) : "it has ended");
+			break;
+		}
+		n = got / sizeof(*map);
+		for (i = 0; i < n; i++)
+			page(arg, start + i * PAGE, map[i]);
+		start += n * PAGE;
+	}
+	free(map);
+	return ret;
+}
+
+/* One look at all pages; the sets are in address order because the walk is. */
+struct scan {
+	const struct memory *m;
+	struct runs todo;	/* to be read and sent */
+	struct runs seen, fseen;	/* become m's */
+	size_t at_seen, at_fseen, at_there;
+	bool file;		/* the mapping that is walked is one of a file */
+};
+
+static void scan_own(struct scan *s, uint64_t addr, uint64_t entry)
+{
+	if (!runs_has(&s->m->seen, &s->at_seen, addr) || entry & PM_DIRTY ||
+	    (entry & PM_PRESENT && !(entry & PM_ALONE) &&
+	     runs_has(&s->m->there, &s->at_there, addr)))
+		runs_add(&s->todo, addr, addr + PAGE);
+	runs_add(&s->seen, addr, addr + PAGE);
+}
+
+static void scan_page(void *arg, uint64_t addr, uint64_t entry)
+{
+	struct scan *s = arg;
+
+	if (entry & PM_SWAPPED || (entry & PM_PRESENT && !(entry & PM_FILE))) {
+		scan_own(s, addr, entry);
+	} else if (s->file) {
+		if (!runs_has(&s->m->fseen, &s->at_fseen, addr))
+			runs_add(&s->todo, addr, addr + PAGE);
+		runs_add(&s->fseen, addr, addr + PAGE);
+	} else if (entry & PM_PRESENT) {
+		scan_own(s, addr, entry);	/* the huge page of zeroes */
+	}
+}
+
+static int scan(struct memory *m, struct scan *s)
+{
+	size_t i;
+	int ret = 0;
+
+	*s = (struct scan){ .m = m };
+	for (i = 0; i < m->maps.n && !ret; i++) {
+		const struct vma *vma = &m->maps.vma[i];
+
+		if (vma->flags & VMA_VDSO)
+			continue;
+		s->file = vma->flags & VMA_FILE;
+		ret = walk(m->job, m->pagemap, vma->start, vma_end(m->pid, vma),
+			   scan_page, s);
+	}
+	return ret;
+}
+
+static void scan_free(struct scan *s)
+{
+	runs_free(&s->todo);
+	runs_free(&s->seen);
+	runs_free(&s->fseen);
+}
+
+/* --------------------------------------------------- layout and lists */
+
+static int send_runs(struct memory *m, uint32_t type, const struct runs *runs)
+{
+	struct stream_run *list;
+	size_t i;
+	int ret;
+
+	if (runs->bad)
+		return job_fail(m->job, ENOMEM, "out of memory");
+	if (!runs->n)
+		return 0;
+	list = calloc(runs->n, sizeof(*list));
+	if (!list)
+		return job_fail(m->job, ENOMEM, "out of memory");
+	for (i = 0; i < runs->n; i++)
+		list[i] = (struct stream_run){ runs->run[i].start,
+					       runs->run[i].end - runs->run[i].start };
+	ret = stream_send(m->job, type, 0, list, runs->n * sizeof(*list));
+	free(list);
+	return ret;
+}
+
+static int send_layout(struct memory *m, bool last)
+{
+	struct stream_vma *list;
+	size_t i;
+	int ret;
+
+	list = calloc(m->maps.n + 1, sizeof(*list));
+	if (!list)
+		return job_fail(m->job, ENOMEM, "out of memory");
+	for (i = 0; i < m->maps.n; i++) {
+		const struct vma *vma = &m->maps.vma[i];
+
+		list[i] = (struct stream_vma){ vma->start, vma->end, vma->prot,
+					       vma->flags & VMA_WIRE };
+	}
+	ret = stream_send(m->job, STREAM_LAYOUT, last, list, m->maps.n * sizeof(*list));
+	free(list);
+	return ret;
+}
+
+/* Ranges whose contents are of the same origin in both layouts. */
+static void same_origin(const struct maps *a, const struct maps *b, struct runs *same)
+{
+	size_t i = 0, j = 0;
+
+	while (i < a->n && j < b->n) {
+		const struct vma *x = &a->vma[i], *y = &b->vma[j];
+		uint64_t start = x->start > y->start ? x->start : y->start;
+		uint64_t end = x->end < y->end ? x->end : y->end;
+
+		if (start < end && !((x->flags ^ y->flags) & VMA_FILE) &&
+		    (!(x->flags & VMA_FILE) ||
+		     (x->dev == y->dev && x->ino == y->ino &&
+		      x->start - x->off == y->start - y->off)))
+			runs_add(same, start, end);
+		if (x->end <= y->end)
+			i++;
+		if (y->end <= x->end)
+			j++;
+	}
+}
+
+/* Reads the layout and announces it; what was replaced since is not there any more. */
+static int announce(struct memory *m, bool last)
+{
+	struct runs same = { 0 }, gone = { 0 };
+	struct maps maps;
+	int ret;
+
+	ret = maps_read(m->pid, m->stub, m->stub_len, &maps);
+	if (!ret && !maps.n)
+		ret = -ESRCH;
+	if (ret)
+		return job_fail(m->job, ret, "cannot read its mappings: %s", strerror(-ret));
+	same_origin(&m->maps, &maps, &same);
+	maps_free(&m->maps);
+	m->maps = maps;
+	ret = send_layout(m, last);
+	if (!ret) {
+		size_t i;
+		struct runs mapped = { 0 };
+
+		for (i = 0; i < maps.n; i++)
+			runs_add(&mapped, maps.vma[i].start, maps.vma[i].end);
+		runs_combine(&gone, &m->there, RUNS_MINUS, &same);
+		runs_combine(&gone, &gone, RUNS_AND, &mapped);
+		ret = send_runs(m, STREAM_DROP, &gone);
+		runs_free(&mapped);
+	}
+	runs_combine(&m->there, &m->there, RUNS_AND, &same);
+	runs_combine(&m->seen, &m->seen, RUNS_AND, &same);
+	runs_combine(&m->fseen, &m->fseen, RUNS_AND, &same);
+	runs_free(&same);
+	runs_free(&gone);
+	return ret;
+}
+
+/* ------------------------------------------------------------- rounds */
+
+/* Of a frozen process everything can be read, but what is behind the end of a file. */
+static int check_lost(struct memory *m, const struct runs *lost)
+{
+	size_t i;
+
+	for (i = 0; i < lost->n; i++) {
+		size_t at = maps_at(&m->maps, lost->run[i].start);
+
+		if (at == m->maps.n || !(m->maps.vma[at].flags & VMA_FILE) ||
+		    m->maps.vma[at].end < lost->run[i].end)
+			return job_fail(m->job, EFAULT, "cannot read its page at %llx",
+					(unsigned long long)lost->run[i].start);
+	}
+	return 0;
+}
+
+/* Sends what the scan found; the other side then has what was read here. */
+static int send_scan(struct memory *m, struct scan *s, bool frozen)
+{
+	struct runs data = { 0 }, zero = { 0 }, lost = { 0 }, drop = { 0 };
+	int ret;
+
+	ret = pump(m, &s->todo, NULL, &data, &zero, &lost);
+	if (!ret) {
+		/* what is neither the process's own nor of a file is zero */
+		runs_combine(&drop, &zero, RUNS_AND, &m->there);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &zero);
+		runs_combine(&m->there, &m->there, RUNS_OR, &data);
+		runs_combine(&s->seen, &s->seen, RUNS_MINUS, &lost);
+		runs_combine(&s->fseen, &s->fseen, RUNS_MINUS, &lost);
+		ret = send_runs(m, STREAM_DROP, &drop);
+	}
+	if (!ret && frozen) {
+		ret = check_lost(m, &lost);
+		runs_combine(&drop, &m->there, RUNS_MINUS, &s->seen);
+		runs_combine(&drop, &drop, RUNS_MINUS, &s->fseen);
+		ret = ret ?: send_runs(m, STREAM_DROP, &drop);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &drop);
+	}
+	runs_free(&m->seen);
+	runs_free(&m->fseen);
+	m->seen = s->seen;
+	m->fseen = s->fseen;
+	s->seen = s->fseen = (struct runs){ 0 };
+	if (!ret && (m->seen.bad || m->fseen.bad || m->there.bad))
+		ret = job_fail(m->job, ENOMEM, "out of memory");
+	runs_free(&data);
+	runs_free(&zero);
+	runs_free(&lost);
+	runs_free(&drop);
+	return ret;
+}
+
+int memory_precopy(struct memory *m)
+{
+	struct scan s;
+	int ret;
+
+	m->phase = "pre-copy";
+	m->sent = m->total = 0;
+	/* Before the pages are read: what is written from now on is sent again. */
+	ret = memory_forget(m->job, m->pid);
+	if (ret)
+		return ret;
+	ret = announce(m, false);
+	if (ret)
+		return ret;
+	ret = scan(m, &s);
+	if (!ret)
+		ret = send_scan(m, &s, false);
+	scan_free(&s);
+	return ret;
+}
+
+int memory_rest(struct memory *m)
+{
+	struct scan s;
+	int ret;
+
+	m->phase = "frozen";
+	m->sent = m->total = 0;
+	ret = announce(m, true);
+	if (ret)
+		return ret;
+	ret = scan(m, &s);
+	if (!ret)
+		ret = send_scan(m, &s, true);
+	scan_free(&s);
+	return ret ?: stream_send(m->job, STREAM_MEMORY, 0, NULL, 0);
+}
+
+/* ----------------------------------------------------------- way home */
+
+struct changes {
+	struct runs todo, keep;
+	const struct runs *files;
+	size_t at;
+};
+
+static void change_page(void *arg, uint64_t addr, uint64_t entry)
+{
+	struct changes *c = arg;
+
+	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
+		return;
+	if (entry & PM_DIRTY)
+		runs_add(&c->todo, addr, addr + PAGE);
+	else if (runs_has(c->files, &c->at, addr))
+		return;		/* unchanged: home has the file */
+	else if (entry & PM_PRESENT && !(entry & PM_ALONE))
+		runs_add(&c->todo, addr, addr + PAGE);
+	else
+		runs_add(&c->keep, addr, addr + PAGE);
+}
+
+int memory_changes(struct memory *m, const struct runs *files)
+{
+	struct changes c = { .files = files };
+	struct runs lost = { 0 };
+	size_t i;
+	int ret;
+
+	m->phase = "frozen";
+	ret = announce(m, true);
+	for (i = 0; i < m->maps.n && !ret; i++)
+		if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
+			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
+				   m->maps.vma[i].end, change_page, &c);
+	if (!ret)
+		ret = send_runs(m, STREAM_KEEP, &c.keep);
+	if (!ret)
+		ret = pump(m, &c.todo, files, NULL, NULL, &lost);
+	if (!ret && lost.n)
+		ret = job_fail(m->job, EFAULT, "cannot read its page at %llx",
+			       (unsigned long long)lost.run[0].start);
+	if (!ret)
+		ret = stream_send(m->job, STREAM_MEMORY, 0, NULL, 0);
+	runs_free(&c.todo);
+	runs_free(&c.keep);
+	runs_free(&lost);
+	return ret;
+}
+
+/* ---------------------------------------------------- receiving side */
+
+int memory_runs(struct job *job, const struct stream_head *head,
+		struct stream_run run[STREAM_RUNS])
+{
+	uint64_t n = head->arg, sum, at = 0, i;
+	int ret;
+
+	if (!n || n > STREAM_RUNS || head->len < n * sizeof(*run))
+		return stream_bad(job, "a damaged list of pages");
+	ret = stream_read(job, run, n * sizeof(*run));
+	if (ret)
+		return ret;
+	sum = n * sizeof(*run);
+	for (i = 0; i < n; i++) {
+		if (run[i].addr % PAGE || run[i].len % PAGE || !run[i].len ||
+		    run[i].len > STREAM_BATCH || run[i].addr < at ||
+		    run[i].addr > USER_END - run[i].len)
+			return stream_bad(job, "a damaged list of pages");
+		at = run[i].addr + run[i].len;
+		sum += run[i].len;
+	}
+	if (sum != head->len || sum - n * sizeof(*run) > STREAM_BATCH)
+		return stream_bad(job, "a damaged list of pages");
+	return n;
+}
+
+int memory_list(struct job *job, const struct stream_head *head, struct runs *runs)
+{
+	struct stream_run *list;
+	uint64_t at = 0, i, n = head->len / sizeof(*list);
+
+	list = stream_payload(job, head, 0, sizeof(*list), STREAM_LIST_MAX);
+	if (!list)
+		return -job->result;
+	for (i = 0; i < n; i++) {
+		if (list[i].addr % PAGE || list[i].len % PAGE || !list[i].len ||
+		    list[i].addr < at || list[i].len > USER_END ||
+		    list[i].addr > USER_END - list[i].len) {
+			free(list);
+			return stream_bad(job, "a damaged list of ranges");
+		}
+		at = list[i].addr + list[i].len;
+		runs_add(runs, list[i].addr, at);
+	}
+	free(list);
+	if (runs->bad)
+		return job_fail(job, ENOMEM, "out of memory");
+	return 0;
+}
+
+static void present_page(void *arg, uint64_t addr, uint64_t entry)
+{
+	if (entry & (PM_PRESENT | PM_SWAPPED))
+		runs_add(arg, addr, addr + PAGE);
+}
+
+int memory_present(struct job *job, int pagemap, const struct vma *vma, struct runs *runs)
+{
+	return walk(job, pagemap, vma->start, vma->end, present_page, runs);
+}

@@ -3,6 +3,7 @@
  * Reads a frozen process: from the module, from /proc, and by calls that it makes
  * itself where nothing else would tell.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

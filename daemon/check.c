@@ -3,6 +3,7 @@
  * What stands in the way of a move, each by name. Nothing is frozen here, so it
  * is asked again, as far as it may have changed, when the process stands still.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>

@@ -7,6 +7,7 @@
  * Nothing here is lost when it fails half-way: the guest goes on, and its next way
  * home brings all that changed since it left once more.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>

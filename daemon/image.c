@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Takes a process's image from the stream and checks it: the sender is not trusted. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,6 +11,7 @@
  * leave the shared page of zeroes, or the file's page, clean. Such pages are never
  * mapped by this process alone; so clean pages that are shared are read again.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

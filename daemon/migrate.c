@@ -10,6 +10,7 @@
  * Up to the commit any failure leaves the process where it was: closing the handle
  * thaws it.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
  * Until it is armed everything is readable and writable. The body is root until the
  * module wakes it as the process.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>

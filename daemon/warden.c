@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* mattxd's side of keeper, warden and body: started, told, ended. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -52,11 +52,19 @@ static int may_freeze(struct task_struct *leader, char *cause)
 	return 0;
 }
 
+/* Is the gang of this thread one that dissolves? Then its threads will be nobody's. */
+static bool dissolves(struct mattx_thread *thread)
+{
+	return thread->gang->role == MATTX_ROLE_HOME && READ_ONCE(thread->order) != MATTX_STAY;
+}
+
 /*
  * Queues the park for threads that are not in it or on their way to it.
- * Return: how many were new, or a negative errno.
+ * Return: how many were new, or a negative errno; -EAGAIN: @other, with a
+ * reference, has to dissolve first.
  */
-static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader, char *cause)
+static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
+		       struct mattx_gang **other, char *cause)
 {
 	struct mattx_thread *thread;
 	struct task_struct *task;
@@ -72,6 +80,11 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader, char
 			break;
 		}
 		thread = mattx_thread_find(task);
+		if (thread && thread->gang != gang && dissolves(thread)) {
+			*other = mattx_gang_hold(thread->gang);
+			err = -EAGAIN;
+			break;
+		}
 		if (thread && thread->gang != gang) {
 			say(cause, "is already on its way");
 			err = -EBUSY;
@@ -98,6 +111,15 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader, char
 	}
 	rcu_read_unlock();
 	return err ?: new;
+}
+
+/* Waits for an earlier gang of the process to be gone. */
+static long wait_dissolved(struct mattx_gang *other, long left)
+{
+	if (left > 0)
+		left = wait_event_killable_timeout(other->wait, !READ_ONCE(other->nr_threads), left);
+	mattx_gang_put(other);
+	return left;
 }
 
 static bool all_parked(struct mattx_gang *gang)
@@ -167,6 +189,7 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	struct task_struct *leader = get_pid_task(pid, PIDTYPE_TGID);
+	struct mattx_gang *other;
 	long left;
 	int err;
 
@@ -178,7 +201,15 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 	err = may_freeze(leader, cause);
 	rcu_read_unlock();
 	while (!err) {
-		err = freeze_pass(gang, leader, cause);
+		left = (long)(deadline - jiffies);
+		err = freeze_pass(gang, leader, &other, cause);
+		if (err == -EAGAIN) {
+			left = wait_dissolved(other, left);
+			err = left > 0 ? 0 : left ? -EINTR : -ETIMEDOUT;
+			if (err)
+				say(cause, "is still coming out of an earlier freeze");
+			continue;
+		}
 		if (err < 0)
 			break;
 		if (!err && all_parked(gang))
@@ -188,7 +219,6 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 			err = -EIO;
 			break;
 		}
-		left = (long)(deadline - jiffies);
 		if (left > 0)
 			left = wait_event_killable_timeout(gang->wait, all_parked(gang), left);
 		if (left <= 0) {

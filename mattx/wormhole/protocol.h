@@ -56,6 +56,37 @@ struct mattx_hello {
 	__le32 pad;
 };
 
+/*
+ * A system call of a guest's thread, to be made by the deputy's. An argument
+ * that the table calls a pointer has no meaning of its own on the wire; instead,
+ * for each of them in order, its shape follows, 8-byte aligned: wormhole/shape.h.
+ */
+struct mattx_frame_call {
+	__le64 call;		/* the host's name for it, not used twice in a session */
+	__le32 tid;
+	__le32 nr;
+	__le64 args[6];
+};
+
+enum {
+	MATTX_REPLY_REGULAR	= 1,	/* argument 0 is a descriptor of a regular file */
+	MATTX_REPLY_NOT_MADE	= 2,	/* ret says why no system call was made */
+};
+
+/* Followed by what the call has written, if ret says that it has succeeded. */
+struct mattx_frame_reply {
+	__le64 call;
+	__le64 ret;		/* as the kernel's function returned it: -ERESTARTSYS too */
+	__le32 flags;
+	__le32 pad;
+};
+
+struct mattx_frame_cancel {
+	__le64 call;
+	__le32 tid;
+	__le32 pad;
+};
+
 struct mattx_frame_error {
 	__le32 error;		/* positive errno */
 	__le32 pad;

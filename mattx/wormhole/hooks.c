@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Diverting the system calls of guests.
+ *
+ * One ftrace_ops covers the functions of all calls that the table does not call
+ * local, of the 32-bit and x32 entries, and of unknown numbers. For a guest's
+ * thread it changes where the function's call to __fentry__ returns to; for
+ * anybody else it does nothing. Another one covers the function that dumps core.
+ *
+ * It fails closed. PERMANENT refuses kernel.ftrace_enabled=0 while it is armed;
+ * IPMODIFY keeps others from changing the same functions; no recursion guard of
+ * ftrace stands before our function (RECURSION: it has its own, which is that it
+ * calls nothing that it covers); and if a single function cannot be found or
+ * covered, the module does not load or the hooks cannot be had.
+ *
+ * Addresses are found by walking through the kernel's symbols with sprint_symbol().
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/bsearch.h>
+#include <linux/string.h>
+#include <asm/ftrace.h>
+
+#include "compat.h"
+#include "gang/gang.h"
+#include "wormhole/hooks.h"
+#include "wormhole/rpc.h"
+#include "wormhole/table.h"
+
+long mattx_native_enter(const struct pt_regs *regs, unsigned long entry);
+
+/* A function to be covered. */
+struct target {
+	const char *symbol;
+	unsigned long addr;		/* its start */
+	bool optional;			/* kernels have it or not */
+};
+
+static struct target *targets;		/* sorted by name */
+static unsigned int nr_targets;
+static unsigned long *ips;		/* for ftrace */
+static unsigned int nr_ips;
+
+static unsigned long entries[MATTX_MAX_CALLS];	/* start of the function by number */
+static unsigned long ni_entry;			/* of numbers that do not exist */
+static unsigned long dump_entry;
+
+static DEFINE_MUTEX(hooks_lock);
+static unsigned int users;		/* guests; under hooks_lock */
+
+/* ------------------------------------------------------- what is diverted */
+
+/* A 32-bit or x32 call, or one whose number and function do not belong together. */
+static long guest_foreign(const struct pt_regs *regs)
+{
+	return -ENOSYS;
+}
+
+/* In a guest's namespace, but not a guest. */
+static long guest_denied(const struct pt_regs *regs)
+{
+	return -EPERM;
+}
+
+static bool is_entry(unsigned long ip, unsigned long start)
+{
+	return start && ip - start <= MCOUNT_INSN_SIZE;	/* behind an ENDBR, perhaps */
+}
+
+static unsigned long guest_function(unsigned long ip, const struct pt_regs *user)
+{
+	unsigned long nr = user->orig_ax;
+
+	if (is_entry(ip, ni_entry))
+		return (unsigned long)mattx_guest_syscall;
+	if (nr < MATTX_MAX_CALLS && is_entry(ip, entries[nr]))
+		return (unsigned long)mattx_guest_syscall;
+	return (unsigned long)guest_foreign;
+}
+
+static void notrace syscall_hook(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct mattx_thread *thread;
+
+	switch (mattx_caller(&thread)) {
+	case MATTX_NOT_GUEST:
+		break;
+	case MATTX_IS_GUEST:
+		regs->ip = guest_function(ip, (const struct pt_regs *)regs->di);
+		break;
+	case MATTX_DENY:
+		regs->ip = (unsigned long)guest_denied;
+		break;
+	}
+}
+
+static void notrace dump_hook(unsigned long ip, unsigned long parent_ip,
+			      struct ftrace_ops *op, struct ftrace_regs *fregs)
+{
+	struct pt_regs *regs = ftrace_get_regs(fregs);
+	struct mattx_thread *thread;
+
+	if (mattx_caller(&thread) == MATTX_IS_GUEST)
+		regs->ip = (unsigned long)mattx_guest_coredump;
+}
+
+#define HOOK_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
+			 FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
+
+static struct ftrace_ops syscall_ops = { .func = syscall_hook, .flags = HOOK_FLAGS };
+static struct ftrace_ops dump_ops = { .func = dump_hook, .flags = HOOK_FLAGS };
+
+long mattx_native(u32 nr, const struct pt_regs *regs)
+{
+	unsigned long entry = entries[nr];
+
+	if (WARN_ON_ONCE(!entry))
+		return -ENOSYS;
+	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
+		entry += 4;	/* ENDBR, or what has been written over it */
+	return mattx_native_enter(regs, entry + MCOUNT_INSN_SIZE);
+}
+
+/* ------------------------------------------------------- arming, disarming */
+
+static int arm(void)
+{
+	int err;
+
+	err = ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
+	if (err)
+		goto err_filter;
+	err = ftrace_set_filter_ip(&dump_ops, dump_entry, 0, 1);
+	if (err)
+		goto err_filter;
+	err = register_ftrace_function(&syscall_ops);
+	if (err)
+		goto err_filter;
+	err = register_ftrace_function(&dump_ops);
+	if (err)
+		goto err_syscalls;
+	return 0;
+
+err_syscalls:
+	unregister_ftrace_function(&syscall_ops);
+err_filter:
+	ftrace_free_filter(&syscall_ops);
+	ftrace_free_filter(&dump_ops);
+	return err;
+}
+
+static void disarm(void)
+{
+	unregister_ftrace_function(&dump_ops);
+	unregister_ftrace_function(&syscall_ops);
+	ftrace_free_filter(&syscall_ops);
+	ftrace_free_filter(&dump_ops);
+}
+
+int mattx_hooks_get(void)
+{
+	int err = 0;
+
+	mutex_lock(&hooks_lock);
+	if (!users)
+		err = arm();
+	if (!err)
+		users++;
+	mutex_unlock(&hooks_lock);
+	if (err)
+		pr_err("the system calls cannot be diverted (error %d): no guests\n", err);
+	return err;
+}
+
+void mattx_hooks_put(void)
+{
+	mutex_lock(&hooks_lock);
+	if (!--users)
+		disarm();
+	mutex_unlock(&hooks_lock);
+}
+
+/* ----------------------------------------------------- finding the functions */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct target *)a)->symbol, ((const struct target *)b)->symbol);
+}
+
+static struct target *find_target(const char *symbol)
+{
+	const struct target key = { .symbol = symbol };
+
+	return bsearch(&key, targets, nr_targets, sizeof(*targets), by_name);
+}
+
+/*
+ * symbol_at() - the symbol that covers an address
+ * Return: false when there is none of the kernel proper.
+ */
+static bool symbol_at(unsigned long addr, char *name, unsigned long *start,
+		      unsigned long *end)
+{
+	unsigned long offset, size;
+	char *plus;
+
+	sprint_symbol(name, addr);
+	plus = strrchr(name, '+');
+	if (!plus || strchr(plus, '['))
+		return false;
+	if (sscanf(plus, "+0x%lx/0x%lx", &offset, &size) != 2 || !size)
+		return false;
+	*plus = '\0';
+	*start = addr - offset;
+	*end = *start + size;
+	return true;
+}
+
+static void note_symbol(const char *name, unsigned long start)
+{
+	struct target *target;
+
+	if (strncmp(name, "__x64_", 6) && strncmp(name, "__ia32_", 7) &&
+	    strcmp(name, "do_coredump") && strcmp(name, "vfs_coredump"))
+		return;
+	target = find_target(name);
+	if (target)
+		target->addr = start;
+}
+
+/* All symbols from @addr on, upward or downward, to the end of the kernel's text. */
+static void walk_symbols(unsigned long addr, bool up)
+{
+	char name[KSYM_SYMBOL_LEN];
+	unsigned long start, end;
+
+	while (symbol_at(addr, name, &start, &end)) {
+		if (!strcmp(name, "_etext") || !strcmp(name, "__end_of_kernel_reserve"))
+			break;
+		note_symbol(name, start);
+		addr = up ? end : start - 1;
+		cond_resched();
+	}
+}
+
+static unsigned int add_target(const char *symbol, bool optional)
+{
+	targets[nr_targets] = (struct target){ .symbol = symbol, .optional = optional };
+	return nr_targets++;
+}
+
+static void list_targets(void)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < mattx_nr_entry_names; i++)
+		add_target(mattx_entry_names[i].symbol, false);
+	for (i = 0; i < mattx_nr_foreign_names; i++)
+		add_target(mattx_foreign_names[i], false);
+	add_target("__x64_sys_ni_syscall", false);
+	add_target("do_coredump", true);
+	add_target("vfs_coredump", true);
+	sort(targets, nr_targets, sizeof(*targets), by_name, NULL);
+	for (i = 0, n = 0; i < nr_targets; i++) {	/* each once */
+		if (!n || strcmp(targets[n - 1].symbol, targets[i].symbol))
+			targets[n++] = targets[i];
+	}
+	nr_targets = n;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A function that serves a local call too is not covered. */
+static bool is_local(unsigned long addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < mattx_nr_entry_names; i++) {
+		if (entries[mattx_entry_names[i].nr] == addr)
+			return mattx_call_entry(mattx_entry_names[i].nr)->class == MATTX_LOCAL;
+	}
+	return false;
+}
+
+static void cover(unsigned long addr)
+{
+	if (!is_local(addr))
+		ips[nr_ips++] = addr;
+}
+
+static void sort_covered(void)
+{
+	unsigned int i, n;
+
+	sort(ips, nr_ips, sizeof(*ips), by_address, NULL);
+	for (i = 0, n = 0; i < nr_ips; i++) {
+		if (!n || ips[n - 1] != ips[i])
+			ips[n++] = ips[i];
+	}
+	nr_ips = n;
+}
+
+static unsigned long target_addr(const char *symbol)
+{
+	struct target *target = find_target(symbol);
+
+	return target ? target->addr : 0;
+}
+
+/* Numbers, and what has to be covered, from what was found. */
+static int resolve(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_targets; i++) {
+		if (!targets[i].addr && !targets[i].optional) {
+			pr_err("this kernel has no function %s\n", targets[i].symbol);
+			return -ENOENT;
+		}
+	}
+	for (i = 0; i < mattx_nr_entry_names; i++)
+		entries[mattx_entry_names[i].nr] = target_addr(mattx_entry_names[i].symbol);
+	for (i = 0; i < mattx_nr_entry_names; i++)
+		cover(entries[mattx_entry_names[i].nr]);
+	for (i = 0; i < mattx_nr_foreign_names; i++)
+		cover(target_addr(mattx_foreign_names[i]));
+	ni_entry = target_addr("__x64_sys_ni_syscall");
+	cover(ni_entry);
+	sort_covered();
+	dump_entry = target_addr("vfs_coredump") ?: target_addr("do_coredump");
+	return dump_entry ? 0 : -ENOENT;
+}
+
+int mattx_hooks_init(void)
+{
+	unsigned int max = mattx_nr_entry_names + mattx_nr_foreign_names + 3;
+	unsigned long here = (unsigned long)sprint_symbol;
+	ktime_t begin = ktime_get();
+	int err;
+
+	targets = kvcalloc(max, sizeof(*targets), GFP_KERNEL);
+	ips = kvcalloc(max, sizeof(*ips), GFP_KERNEL);
+	err = -ENOMEM;
+	if (!targets || !ips)
+		goto out;
+	list_targets();
+	walk_symbols(here, true);
+	walk_symbols(here - 1, false);
+	err = resolve();
+	pr_debug("%u functions found in %lld us\n", nr_ips,
+		 ktime_us_delta(ktime_get(), begin));
+out:
+	kvfree(targets);
+	targets = NULL;
+	if (err)
+		kvfree(ips);
+	return err;
+}
+
+void mattx_hooks_exit(void)
+{
+	WARN_ON(users);
+	kvfree(ips);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _MATTX_RPC_H
+#define _MATTX_RPC_H
+
+#include <linux/types.h>
+
+struct mattx_call;
+struct mattx_peer;
+struct mattx_thread;
+struct pt_regs;
+struct restart_block;
+
+int mattx_rpc_init(void);
+void mattx_rpc_exit(void);
+
+/**
+ * mattx_rpc_receive() - a frame about a system call has arrived (types 16 to 31)
+ * @payload: kvmalloc'ed; taken over in any case
+ * Context: the link's receiver.
+ */
+void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang, void *payload, u32 len);
+
+/**
+ * mattx_rpc_peer_lost() - that instance of the node is gone: end the calls that wait for it
+ * Context: process.
+ */
+void mattx_rpc_peer_lost(struct mattx_peer *peer);
+
+/**
+ * mattx_rpc_stat() - one value of the statistics
+ * Context: any. Return: false when there are not so many.
+ */
+bool mattx_rpc_stat(unsigned long index, char *name, size_t size, u64 *value);
+
+/**
+ * mattx_guest_syscall() - what a guest's thread runs in place of a system call's function
+ * Context: as a system call's function. Return: what the system call returns.
+ */
+long mattx_guest_syscall(const struct pt_regs *regs);
+
+/**
+ * mattx_call_deputy() - have the deputy make a call, until it is made
+ * @args: arguments, perhaps not those of the registers
+ *
+ * A call that was interrupted without a signal for the guest is made again.
+ * Context: current is @thread; sleeps. Return: as a system call's function.
+ */
+long mattx_call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
+		       const u64 *args);
+
+/**
+ * mattx_call_firm() - the same for a call that does not block at home
+ *
+ * A signal does not interrupt it, so that what is done here and at home is done in
+ * both places or in neither.
+ */
+long mattx_call_firm(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
+		     const u64 *args);
+
+/*
+ * Calls with a time-out that are continued by restart_syscall(2) on the host.
+ *
+ * For gang/restart.c: on the host a poll(2) that was interrupted has
+ * mattx_poll_restart as its restart_block.fn, not the kernel's do_restart_poll,
+ * which would look at descriptors here; the block's contents are those of the
+ * kernel's (.poll.ufds, .nfds, .has_timeout, .tv_sec, .tv_nsec: CLOCK_MONOTONIC of
+ * this node). So MATTX_RESTART_POLL is captured from either function, and is applied
+ * with do_restart_poll at home and mattx_poll_restart on a host.
+ *
+ * mattx_wait_restart continues an epoll_wait(2), epoll_pwait(2) or epoll_pwait2(2)
+ * with a time-out. The kernel at home has no such restart, so for a move it is turned
+ * into the call itself with the time that is left: .poll.nfds has its number,
+ * .poll.tv_* the deadline (CLOCK_MONOTONIC of this node), and mattx_wait_rewind()
+ * changes the registers at the moment of mattx_restart_apply() in another body;
+ * capture it as kind NONE plus (nr, deadline as the process reads the clock) in a way
+ * of restart.c's choosing.
+ */
+long mattx_poll_restart(struct restart_block *block);
+long mattx_wait_restart(struct restart_block *block);
+
+/**
+ * mattx_wait_rewind() - registers with which the call goes on for the time that is left
+ * @regs: of the interrupted thread; ax gets -ERESTARTNOINTR, orig_ax the number
+ * @nr: .poll.nfds of the captured block
+ * @left_ns: until the deadline, 0 when it has passed
+ */
+struct mattx_regs;
+void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left_ns);
+
+/* serve.c */
+int mattx_serve_init(void);
+void mattx_serve_exit(void);
+void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
+void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload, u32 len);
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * System calls that deputies make for their guests.
+ *
+ * A CALL becomes a job of the deputy's thread: its buffers are laid out in the
+ * thread's scratch memory, the thread makes the call as user code would, and the
+ * REPLY carries the result and what was written. The job owns the frame.
+ *
+ * When the thread ends first, the job is finished from wherever that is noticed,
+ * which may be a context that cannot sleep: a work answers then.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "gang/gang.h"
+#include "wormhole/link.h"
+#include "wormhole/packet.h"
+#include "wormhole/protocol.h"
+#include "wormhole/rpc.h"
+#include "wormhole/shape.h"
+#include "wormhole/special.h"
+#include "wormhole/table.h"
+
+struct served {
+	struct mattx_job job;
+	struct mattx_peer *peer;	/* holds a reference */
+	u64 gang, call;
+	struct mattx_call refined;
+	struct mattx_layout layout;
+	u64 args[6];			/* as they came */
+	void *payload;
+	long ret;
+	struct work_struct work;	/* answers where that cannot be done at once */
+};
+
+static struct workqueue_struct *serve_wq;
+
+static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret, u32 flags)
+{
+	struct mattx_frame_reply reply = {
+		.call = cpu_to_le64(call),
+		.ret = cpu_to_le64(ret),
+		.flags = cpu_to_le32(flags),
+	};
+
+	mattx_link_send(peer, MATTX_F_REPLY, gang, &reply, sizeof(reply), NULL, 0,
+			GFP_KERNEL | __GFP_NOFAIL);
+}
+
+static void served_free(struct served *s)
+{
+	mattx_peer_put(s->peer);
+	kvfree(s->payload);
+	kfree(s);
+}
+
+static void served_work(struct work_struct *work)
+{
+	struct served *s = container_of(work, struct served, work);
+
+	send_reply(s->peer, s->gang, s->call, s->ret,
+		   s->ret == -ESRCH ? MATTX_REPLY_NOT_MADE : 0);
+	served_free(s);
+}
+
+/* In the deputy's thread. Return: 0 to have the call made. */
+static int served_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct served *s = container_of(job, struct served, job);
+	struct mattx_layout *layout = &s->layout;
+
+	if (layout->total) {
+		layout->base = mattx_body_scratch(thread, layout->total);
+		if (!layout->base)
+			return -ENOMEM;
+	}
+	mattx_count_served(job->nr);
+	return mattx_layout_build(layout, job->args);
+}
+
+static u32 reply_flags(const struct served *s)
+{
+	struct file *file;
+	u32 flags = 0;
+
+	if (!s->layout.call->rw)
+		return 0;
+	file = fget(s->args[0]);
+	if (file) {
+		if (S_ISREG(file_inode(file)->i_mode))
+			flags = MATTX_REPLY_REGULAR;
+		fput(file);
+	}
+	return flags;
+}
+
+/* In the deputy's thread: the call has returned. */
+static void served_reply(struct served *s, long ret)
+{
+	struct mattx_frame_reply *reply;
+	struct mattx_packet *packet;
+	size_t len;
+
+	if (ret < 0) {
+		send_reply(s->peer, s->gang, s->call, ret, 0);
+		return;
+	}
+	packet = mattx_layout_collect(&s->layout, ret, sizeof(*reply), &len);
+	if (IS_ERR(packet)) {
+		send_reply(s->peer, s->gang, s->call, PTR_ERR(packet), 0);
+		return;
+	}
+	reply = (void *)packet->payload;
+	reply->call = cpu_to_le64(s->call);
+	reply->ret = cpu_to_le64(ret);
+	reply->flags = cpu_to_le32(reply_flags(s));
+	mattx_link_submit(s->peer, MATTX_F_REPLY, s->gang, packet, len);
+}
+
+static void served_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+	struct served *s = container_of(job, struct served, job);
+
+	if (current != thread->task || current->flags & PF_EXITING) {
+		s->ret = ret;
+		queue_work(serve_wq, &s->work);
+		return;
+	}
+	served_reply(s, ret);
+	served_free(s);
+}
+
+/* Is there a call like this, may a guest have it made, and is it well formed? */
+static int check_call(struct served *s, const struct mattx_frame_call *frame, u32 len)
+{
+	const struct mattx_call *call;
+	int i;
+
+	call = mattx_call_entry(le32_to_cpu(frame->nr));
+	if (!call->served)
+		return -ENOSYS;
+	for (i = 0; i < 6; i++)
+		s->args[i] = le64_to_cpu(frame->args[i]);
+	call = mattx_call_refine(call, s->args, &s->refined);
+	if (!call)
+		return -ENOSYS;
+	s->layout = (struct mattx_layout){
+		.call = call,
+		.args = s->args,
+		.data = (const u8 *)(frame + 1),
+		.len = len - sizeof(*frame),
+	};
+	return mattx_layout_check(&s->layout);
+}
+
+static int queue_call(struct mattx_peer *peer, u64 gang_id, s32 tid, struct mattx_job *job)
+{
+	struct mattx_gang *gang = mattx_gang_find(peer, gang_id);
+	struct mattx_thread *thread;
+	int err = -ESRCH;
+
+	if (!gang)
+		return err;
+	if (gang->role == MATTX_ROLE_HOME) {
+		thread = mattx_gang_thread(gang, tid);
+		if (thread) {
+			atomic64_inc(&gang->calls);
+			err = mattx_body_queue(thread, job);
+			mattx_thread_put(thread);
+		}
+	}
+	mattx_gang_put(gang);
+	return err;
+}
+
+void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
+{
+	const struct mattx_frame_call *frame = payload;
+	struct served *s;
+	int err;
+
+	if (len < sizeof(*frame)) {
+		pr_warn_ratelimited("node %s sent a malformed call\n", mattx_peer_name(peer));
+		kvfree(payload);
+		return;
+	}
+	s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
+	s->peer = mattx_peer_hold(peer);
+	s->gang = gang;
+	s->call = le64_to_cpu(frame->call);
+	s->payload = payload;
+	INIT_WORK(&s->work, served_work);
+	s->job.start = served_start;
+	s->job.done = served_done;
+	s->job.nr = le32_to_cpu(frame->nr);
+
+	err = check_call(s, frame, len);
+	if (err == -EBADMSG)
+		pr_warn_ratelimited("node %s sent a malformed call %u\n",
+				    mattx_peer_name(peer), s->job.nr);
+	if (!err)
+		err = queue_call(peer, gang, le32_to_cpu(frame->tid), &s->job);
+	if (err) {
+		send_reply(peer, gang, s->call, err, MATTX_REPLY_NOT_MADE);
+		served_free(s);
+	}
+}
+
+static bool is_call(struct mattx_job *job, void *arg)
+{
+	const struct served *want = arg, *s;
+
+	if (job->start != served_start)
+		return false;
+	s = container_of(job, struct served, job);
+	return s->call == want->call && s->peer == want->peer;
+}
+
+void mattx_serve_cancel(struct mattx_peer *peer, u64 gang_id, const void *payload, u32 len)
+{
+	const struct mattx_frame_cancel *cancel = payload;
+	struct served want = { .peer = peer };
+	struct mattx_thread *thread;
+	struct mattx_gang *gang;
+
+	if (len != sizeof(*cancel))
+		return;
+	want.call = le64_to_cpu(cancel->call);
+	gang = mattx_gang_find(peer, gang_id);
+	if (!gang)
+		return;
+	thread = mattx_gang_thread(gang, le32_to_cpu(cancel->tid));
+	if (thread)
+		mattx_body_cancel(thread, is_call, &want);
+	mattx_thread_put(thread);
+	mattx_gang_put(gang);
+}
+
+int mattx_serve_init(void)
+{
+	serve_wq = alloc_workqueue("mattx-serve", WQ_UNBOUND, 0);
+	return serve_wq ? 0 : -ENOMEM;
+}
+
+void mattx_serve_exit(void)
+{
+	destroy_workqueue(serve_wq);
+}

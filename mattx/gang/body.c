@@ -536,6 +536,7 @@ void mattx_park(struct mattx_thread *thread)
 	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
 		arrive(thread);
 	} else if (test_bit(MATTX_T_CALL, &thread->flags)) {
+		mattx_signal_back(thread);
 		mattx_signal_forward(thread);
 		end_job(thread, thread->job, task_pt_regs(current)->ax);
 	}

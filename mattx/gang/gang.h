@@ -121,6 +121,8 @@ struct mattx_gang {
 	/* host: signals for the guest */
 	struct list_head inbox;		/* struct mattx_pending, under lock */
 	u64 signals_seen;		/* under lock */
+	struct wait_queue_entry stop_watch; /* on the warden's wait_chldexit */
+	int stop_sig;			/* home: stops the deputy; host: last reported; 0: runs */
 	void *sending;			/* what the warden is sending on; under lock */
 	struct list_head shared;	/* to be queued for the process at AWAKEN */
 

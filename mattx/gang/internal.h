@@ -16,7 +16,9 @@ enum {
 	MATTX_T_FATAL,		/* dies of thread->fatal at home */
 	MATTX_T_DEPUTY,		/* has been turned into a deputy's thread */
 	MATTX_T_SIGNALS,	/* has signals to forward */
-	MATTX_T_DIE,		/* has to end as thread->exit_code says */
+	MATTX_T_STOP,		/* has to stop the deputy as the guest was stopped */
+	MATTX_T_STOPPING,	/* is on its way to the stop */
+	MATTX_T_DIE,		/* has to end as thread->end says */
 };
 
 /* gang.c */
@@ -87,6 +89,10 @@ void mattx_signals_apply(struct mattx_thread *thread);
 int mattx_signal_arrived(struct mattx_gang *gang, s32 tid, const void *info);
 long mattx_warden(struct mattx_gang *gang);
 void mattx_signal_release(struct mattx_gang *gang);
+void mattx_signal_stopped(struct mattx_gang *gang, int sig);
+void mattx_signal_continued(struct mattx_gang *gang);
+void mattx_signal_stop_self(struct mattx_thread *thread);
+void mattx_signal_back(struct mattx_thread *thread);
 void mattx_signal_poke(struct mattx_gang *gang);
 bool mattx_signal_quiet(struct mattx_gang *gang);
 int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info);

@@ -212,6 +212,7 @@ bool mattx_deputy_work(struct mattx_thread *thread)
 		return false;
 	return !test_bit(MATTX_T_DEPUTY, &thread->flags) ||
 	       test_bit(MATTX_T_SIGNALS, &thread->flags) ||
+	       test_bit(MATTX_T_STOP, &thread->flags) ||
 	       test_bit(MATTX_T_DIE, &thread->flags);
 }
 
@@ -290,6 +291,8 @@ void mattx_deputy_serve(struct mattx_thread *thread)
 		mattx_signal_forward(thread);
 	if (test_and_clear_bit(MATTX_T_DIE, &thread->flags))
 		end_as_guest(thread);
+	else if (test_bit(MATTX_T_STOP, &thread->flags))
+		mattx_signal_stop_self(thread);
 }
 
 /* -------------------------------------------------------------------- ends */
@@ -336,11 +339,16 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bo
 			&frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
 }
 
+static bool is_deputy(struct mattx_gang *gang)
+{
+	return gang->role == MATTX_ROLE_HOME && READ_ONCE(gang->state) == MATTX_GANG_DEPUTY;
+}
+
 static void on_exit_frame(struct mattx_gang *gang, u16 type, const struct mattx_frame_exit *f)
 {
 	struct mattx_thread *thread;
 
-	if (gang->role != MATTX_ROLE_HOME || READ_ONCE(gang->state) != MATTX_GANG_DEPUTY)
+	if (!is_deputy(gang))
 		return;
 	if (type == MATTX_F_GANG_EXIT) {
 		gang->silent = true;
@@ -546,6 +554,15 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 			gang->silent = true;
 			mattx_gang_kill(gang);
 		}
+		break;
+	case MATTX_F_STOPPED:
+		if (is_deputy(gang) && len == sizeof(struct mattx_frame_exit))
+			mattx_signal_stopped(gang, le32_to_cpu(((const struct mattx_frame_exit *)
+								payload)->code));
+		break;
+	case MATTX_F_CONTINUED:
+		if (is_deputy(gang))
+			mattx_signal_continued(gang);
 		break;
 	case MATTX_F_THREAD_EXIT:
 	case MATTX_F_GANG_EXIT:

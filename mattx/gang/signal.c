@@ -153,12 +153,15 @@ void mattx_signal_unwatch(struct mattx_gang *gang)
 	gang->watching = false;
 }
 
-static int take_signal(kernel_siginfo_t *info, enum pid_type *type)
+static int take_signal(struct mattx_thread *thread, kernel_siginfo_t *info,
+		       enum pid_type *type)
 {
 	sigset_t mask;
 	int sig;
 
 	siginitset(&mask, sigmask(SIGKILL));
+	if (test_bit(MATTX_T_STOPPING, &thread->flags))
+		sigaddset(&mask, thread->gang->stop_sig);
 	clear_siginfo(info);
 	spin_lock_irq(&current->sighand->siglock);
 	sig = mattx_dequeue_signal(&mask, info, type);
@@ -185,7 +188,7 @@ void mattx_signal_forward(struct mattx_thread *thread)
 	if (READ_ONCE(gang->state) != MATTX_GANG_DEPUTY)
 		return;
 	while (has_signal(&current->pending) || has_signal(&current->signal->shared_pending)) {
-		if (!take_signal(&info, &type))
+		if (!take_signal(thread, &info, &type))
 			break;
 		memset(&frame, 0, sizeof(frame));
 		frame.tid = cpu_to_le32(type == PIDTYPE_PID ? thread->tid : 0);
@@ -197,6 +200,80 @@ void mattx_signal_forward(struct mattx_thread *thread)
 		mattx_link_send(gang->peer, MATTX_F_SIGNAL, gang->id, &frame, sizeof(frame),
 				NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
 	}
+}
+
+/*
+ * A guest that was stopped (by whatever signal, on the host or at home) stops its
+ * deputy with the same signal, for the parent and the shell to see. The deputy takes
+ * that one signal itself; SIGCONT wakes it as any process and is forwarded.
+ */
+
+/**
+ * mattx_signal_stopped() - the guest has been stopped by @sig
+ * Context: process.
+ */
+void mattx_signal_stopped(struct mattx_gang *gang, int sig)
+{
+	struct mattx_thread *thread;
+
+	if (sig != SIGSTOP && sig != SIGTSTP && sig != SIGTTIN && sig != SIGTTOU)
+		return;
+	thread = mattx_gang_any(gang);
+	if (!thread)
+		return;
+	gang->stop_sig = sig;
+	spin_lock_irq(&thread->lock);
+	set_bit(MATTX_T_STOP, &thread->flags);
+	mattx_thread_kick(thread);
+	spin_unlock_irq(&thread->lock);
+	wake_up(&thread->wait);
+	mattx_thread_put(thread);
+}
+
+/**
+ * mattx_signal_continued() - the guest goes on
+ * Context: process.
+ */
+void mattx_signal_continued(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread = mattx_gang_any(gang);
+
+	if (!thread)
+		return;
+	if (READ_ONCE(thread->task->signal->flags) & SIGNAL_STOP_STOPPED)
+		send_sig(SIGCONT, thread->task, 1);
+	mattx_thread_put(thread);
+}
+
+/**
+ * mattx_signal_stop_self() - stop this deputy as its guest was
+ *
+ * The signal is queued and unblocked; the way to the signal code leads through the
+ * park's empty call. Context: the thread itself, in the park.
+ */
+void mattx_signal_stop_self(struct mattx_thread *thread)
+{
+	int sig = thread->gang->stop_sig;
+	sigset_t set;
+
+	clear_bit(MATTX_T_STOP, &thread->flags);
+	set_bit(MATTX_T_STOPPING, &thread->flags);
+	set = current->blocked;
+	sigdelset(&set, sig);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	send_sig(sig, current, 1);
+}
+
+/* The thread is back from user mode, where it may have been stopped. */
+void mattx_signal_back(struct mattx_thread *thread)
+{
+	sigset_t all;
+
+	if (!test_and_clear_bit(MATTX_T_STOPPING, &thread->flags))
+		return;
+	sigfillset(&all);
+	sigdelset(&all, SIGKILL);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
 /* ------------------------------------------------------------------- host */
@@ -368,30 +445,66 @@ static struct mattx_pending *inbox_next(struct mattx_gang *gang)
 	return p;
 }
 
+/* The signal that has stopped the guest, 0 when it is not stopped. */
+static int stopped_by(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread = mattx_gang_any(gang);
+	struct signal_struct *signal;
+	int sig = 0;
+
+	if (!thread)
+		return 0;
+	signal = thread->task->signal;
+	if (READ_ONCE(signal->flags) & SIGNAL_STOP_STOPPED)
+		sig = READ_ONCE(signal->group_exit_code) ?: SIGSTOP;
+	mattx_thread_put(thread);
+	return sig;
+}
+
+/* Tells home when the guest has been stopped or goes on. */
+static void report_stop(struct mattx_gang *gang)
+{
+	struct mattx_frame_exit frame = {};
+	int sig = stopped_by(gang);
+
+	if (sig == gang->stop_sig || gang->silent)
+		return;
+	gang->stop_sig = sig;
+	frame.tid = cpu_to_le32(gang->tgid);
+	frame.code = cpu_to_le32(sig);
+	mattx_link_send(gang->peer, sig ? MATTX_F_STOPPED : MATTX_F_CONTINUED, gang->id,
+			&frame, sizeof(frame), NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
+}
+
 static bool warden_wakes(struct mattx_gang *gang)
 {
 	enum mattx_gang_state state = READ_ONCE(gang->state);
 
+	if (state == MATTX_GANG_GUEST && stopped_by(gang) != gang->stop_sig)
+		return true;
 	return state == MATTX_GANG_DEAD ||
 	       (state == MATTX_GANG_GUEST && !list_empty_careful(&gang->inbox));
 }
 
-/**
- * mattx_warden() - serve a guest as PID 1 of its namespace until it has ended
- * Context: process, the warden's. Return: 0 when the guest has ended, -EPERM, -EINTR.
- */
-long mattx_warden(struct mattx_gang *gang)
+/* A child of the warden's, the guest, has been stopped, continued or has ended. */
+static int on_child(struct wait_queue_entry *entry, unsigned int mode, int sync, void *key)
+{
+	struct mattx_gang *gang = container_of(entry, struct mattx_gang, stop_watch);
+
+	wake_up_all(&gang->wait);
+	return 0;
+}
+
+static long serve_guest(struct mattx_gang *gang)
 {
 	struct mattx_pending *p;
 
-	if (gang->role != MATTX_ROLE_HOST || task_active_pid_ns(current) != gang->pidns ||
-	    !is_child_reaper(task_pid(current)))
-		return -EPERM;
 	for (;;) {
 		if (wait_event_killable(gang->wait, warden_wakes(gang)))
 			return -EINTR;
 		if (READ_ONCE(gang->state) == MATTX_GANG_DEAD)
 			return 0;
+		report_stop(gang);
 		p = inbox_next(gang);
 		if (!p)
 			continue;
@@ -400,6 +513,24 @@ long mattx_warden(struct mattx_gang *gang)
 		WRITE_ONCE(gang->sending, NULL);
 		wake_up_all(&gang->wait);
 	}
+}
+
+/**
+ * mattx_warden() - serve a guest as PID 1 of its namespace until it has ended
+ * Context: process, the warden's. Return: 0 when the guest has ended, -EPERM, -EINTR.
+ */
+long mattx_warden(struct mattx_gang *gang)
+{
+	long ret;
+
+	if (gang->role != MATTX_ROLE_HOST || task_active_pid_ns(current) != gang->pidns ||
+	    !is_child_reaper(task_pid(current)))
+		return -EPERM;
+	init_waitqueue_func_entry(&gang->stop_watch, on_child);
+	add_wait_queue(&current->signal->wait_chldexit, &gang->stop_watch);
+	ret = serve_guest(gang);
+	remove_wait_queue(&current->signal->wait_chldexit, &gang->stop_watch);
+	return ret;
 }
 
 /* Whether the warden has nothing in its hand: a frozen guest's signals are all seen. */

@@ -20,6 +20,7 @@
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -41,6 +42,7 @@ long mattx_native_enter(const struct pt_regs *regs, unsigned long entry);
 struct target {
 	const char *symbol;
 	unsigned long addr;		/* its start */
+	unsigned long alias;		/* start of a function of which it may be another name */
 	bool optional;			/* kernels have it or not */
 };
 
@@ -79,6 +81,8 @@ static unsigned long guest_function(unsigned long ip, const struct pt_regs *user
 {
 	unsigned long nr = user->orig_ax;
 
+	if (in_ia32_syscall())
+		return (unsigned long)guest_foreign;
 	if (is_entry(ip, ni_entry))
 		return (unsigned long)mattx_guest_syscall;
 	if (nr < MATTX_MAX_CALLS && is_entry(ip, entries[nr]))
@@ -226,17 +230,42 @@ static bool symbol_at(unsigned long addr, char *name, unsigned long *start,
 	return true;
 }
 
-static void note_symbol(const char *name, unsigned long start)
+static void note(const char *prefix, const char *name, unsigned long start, bool alias)
 {
+	char symbol[KSYM_SYMBOL_LEN];
 	struct target *target;
 
-	if (strncmp(name, "__x64_", 6) && strncmp(name, "__ia32_", 7) &&
-	    strcmp(name, "do_coredump") && strcmp(name, "vfs_coredump"))
+	if (snprintf(symbol, sizeof(symbol), "%s%s", prefix, name) >= sizeof(symbol))
 		return;
-	target = find_target(name);
-	if (target)
+	target = find_target(symbol);
+	if (!target)
+		return;
+	if (alias)
+		target->alias = start;
+	else
 		target->addr = start;
 }
+
+/*
+ * A call without arguments has one function with three names, of which the kernel
+ * tells one: __do_sys_NAME.
+ */
+static void note_symbol(const char *name, unsigned long start)
+{
+	if (!strncmp(name, "__x64_", 6) || !strncmp(name, "__ia32_", 7) ||
+	    strstr(name, "_coredump"))
+		note("", name, start, false);
+	if (!strncmp(name, "__do_sys_", 9) || !strncmp(name, "__do_compat_sys_", 16)) {
+		note("__x64_", name + 5, start, true);
+		note("__ia32_", name + 5, start, true);
+	}
+}
+
+#ifdef CONFIG_CALL_PADDING
+#define BETWEEN	CONFIG_FUNCTION_PADDING_BYTES	/* functions: a symbol of its own, not looked at */
+#else
+#define BETWEEN	0
+#endif
 
 /* All symbols from @addr on, upward or downward, to the end of the kernel's text. */
 static void walk_symbols(unsigned long addr, bool up)
@@ -245,12 +274,25 @@ static void walk_symbols(unsigned long addr, bool up)
 	unsigned long start, end;
 
 	while (symbol_at(addr, name, &start, &end)) {
-		if (!strcmp(name, "_etext") || !strcmp(name, "__end_of_kernel_reserve"))
+		if (!strcmp(name, "_etext"))
 			break;
 		note_symbol(name, start);
-		addr = up ? end : start - 1;
+		addr = up ? end + BETWEEN : start - BETWEEN - 1;
 		cond_resched();
 	}
+}
+
+/* The slow way to an address, by name, for what the walk has not shown. */
+static unsigned long probe_address(const char *symbol)
+{
+	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
+	unsigned long addr;
+
+	if (register_kprobe(&kp))
+		return 0;
+	addr = (unsigned long)kp.addr;
+	unregister_kprobe(&kp);
+	return addr;
 }
 
 static unsigned int add_target(const char *symbol, bool optional)
@@ -325,11 +367,17 @@ static unsigned long target_addr(const char *symbol)
 /* Numbers, and what has to be covered, from what was found. */
 static int resolve(void)
 {
+	struct target *t;
 	unsigned int i;
 
 	for (i = 0; i < nr_targets; i++) {
-		if (!targets[i].addr && !targets[i].optional) {
-			pr_err("this kernel has no function %s\n", targets[i].symbol);
+		t = &targets[i];
+		if (!t->addr)
+			t->addr = t->alias;
+		if (!t->addr && !t->optional)
+			t->addr = probe_address(t->symbol);
+		if (!t->addr && !t->optional) {
+			pr_err("this kernel has no function %s\n", t->symbol);
 			return -ENOENT;
 		}
 	}
@@ -362,8 +410,7 @@ int mattx_hooks_init(void)
 	walk_symbols(here, true);
 	walk_symbols(here - 1, false);
 	err = resolve();
-	pr_debug("%u functions found in %lld us\n", nr_ips,
-		 ktime_us_delta(ktime_get(), begin));
+	pr_info("%u functions found in %lld us\n", nr_ips, ktime_us_delta(ktime_get(), begin));
 out:
 	kvfree(targets);
 	targets = NULL;

@@ -83,8 +83,6 @@ static unsigned long guest_function(unsigned long ip, const struct pt_regs *user
 
 	if (in_ia32_syscall())
 		return (unsigned long)guest_foreign;
-	if (is_entry(ip, ni_entry))
-		return (unsigned long)mattx_guest_syscall;
 	if (nr < MATTX_MAX_CALLS && is_entry(ip, entries[nr]))
 		return (unsigned long)mattx_guest_syscall;
 	return (unsigned long)guest_foreign;
@@ -130,9 +128,53 @@ long mattx_native(u32 nr, const struct pt_regs *regs)
 
 	if (WARN_ON_ONCE(!entry))
 		return -ENOSYS;
+	if (entry == ni_entry)		/* has no call to __fentry__ to come after */
+		return -ENOSYS;
 	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
 		entry += 4;	/* ENDBR, or what has been written over it */
 	return mattx_native_enter(regs, entry + MCOUNT_INSN_SIZE);
+}
+
+/*
+ * Numbers that this kernel does not have. Home may have them, so a guest goes there;
+ * but the function that says -ENOSYS is built without a call to __fentry__ and has a
+ * probe instead. This one may fail open: then the guest gets -ENOSYS.
+ */
+static int __kprobes ni_hook(struct kprobe *p, struct pt_regs *regs)
+{
+	struct mattx_thread *thread;
+
+	if (mattx_caller(&thread) != MATTX_IS_GUEST || in_ia32_syscall())
+		return 0;
+	regs->ip = (unsigned long)mattx_guest_syscall;
+	return 1;
+}
+
+/* There, so that the probe is not made a jump, which would not obey. */
+static void __kprobes ni_unoptimised(struct kprobe *p, struct pt_regs *regs,
+				     unsigned long flags)
+{
+}
+
+static struct kprobe ni_probe;
+static bool ni_armed;
+
+static void arm_ni(void)
+{
+	ni_probe = (struct kprobe){
+		.addr = (void *)ni_entry,
+		.pre_handler = ni_hook, .post_handler = ni_unoptimised,
+	};
+	ni_armed = ni_entry && !register_kprobe(&ni_probe);
+	if (!ni_armed)
+		pr_warn("unknown system calls of guests are not sent home\n");
+}
+
+static void disarm_ni(void)
+{
+	if (ni_armed)
+		unregister_kprobe(&ni_probe);
+	ni_armed = false;
 }
 
 /* ------------------------------------------------------- arming, disarming */
@@ -153,6 +195,7 @@ static int arm(void)
 	err = register_ftrace_function(&dump_ops);
 	if (err)
 		goto err_syscalls;
+	arm_ni();
 	return 0;
 
 err_syscalls:
@@ -165,6 +208,7 @@ err_filter:
 
 static void disarm(void)
 {
+	disarm_ni();
 	unregister_ftrace_function(&dump_ops);
 	unregister_ftrace_function(&syscall_ops);
 	ftrace_free_filter(&syscall_ops);
@@ -309,7 +353,7 @@ static void list_targets(void)
 		add_target(mattx_entry_names[i].symbol, false);
 	for (i = 0; i < mattx_nr_foreign_names; i++)
 		add_target(mattx_foreign_names[i], false);
-	add_target("__x64_sys_ni_syscall", false);
+	add_target("__x64_sys_ni_syscall", true);
 	add_target("do_coredump", true);
 	add_target("vfs_coredump", true);
 	sort(targets, nr_targets, sizeof(*targets), by_name, NULL);
@@ -341,7 +385,7 @@ static bool is_local(unsigned long addr)
 
 static void cover(unsigned long addr)
 {
-	if (!is_local(addr))
+	if (addr != ni_entry && !is_local(addr))
 		ips[nr_ips++] = addr;
 }
 
@@ -381,17 +425,34 @@ static int resolve(void)
 			return -ENOENT;
 		}
 	}
+	ni_entry = target_addr("__x64_sys_ni_syscall");
 	for (i = 0; i < mattx_nr_entry_names; i++)
 		entries[mattx_entry_names[i].nr] = target_addr(mattx_entry_names[i].symbol);
 	for (i = 0; i < mattx_nr_entry_names; i++)
 		cover(entries[mattx_entry_names[i].nr]);
 	for (i = 0; i < mattx_nr_foreign_names; i++)
 		cover(target_addr(mattx_foreign_names[i]));
-	ni_entry = target_addr("__x64_sys_ni_syscall");
-	cover(ni_entry);
 	sort_covered();
 	dump_entry = target_addr("vfs_coredump") ?: target_addr("do_coredump");
 	return dump_entry ? 0 : -ENOENT;
+}
+
+/* Can each of them be covered? Names those that cannot. */
+static int check_filter(void)
+{
+	unsigned int i;
+	int err, ret;
+
+	ret = ftrace_set_filter_ip(&dump_ops, dump_entry, 0, 1) ?:
+	      ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
+	for (i = 0; ret && i < nr_ips; i++) {
+		err = ftrace_set_filter_ip(&syscall_ops, ips[i], 0, 1);
+		if (err)
+			pr_err("%ps cannot be diverted (error %d)\n", (void *)ips[i], err);
+	}
+	ftrace_free_filter(&syscall_ops);
+	ftrace_free_filter(&dump_ops);
+	return ret;
 }
 
 int mattx_hooks_init(void)
@@ -409,8 +470,8 @@ int mattx_hooks_init(void)
 	list_targets();
 	walk_symbols(here, true);
 	walk_symbols(here - 1, false);
-	err = resolve();
-	pr_info("%u functions found in %lld us\n", nr_ips, ktime_us_delta(ktime_get(), begin));
+	err = resolve() ?: check_filter();
+	pr_debug("%u functions found in %lld us\n", nr_ips, ktime_us_delta(ktime_get(), begin));
 out:
 	kvfree(targets);
 	targets = NULL;

@@ -183,27 +183,16 @@ static int arm(void)
 {
 	int err;
 
-	err = ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
-	if (err)
-		goto err_filter;
-	err = ftrace_set_filter_ip(&dump_ops, dump_entry, 0, 1);
-	if (err)
-		goto err_filter;
 	err = register_ftrace_function(&syscall_ops);
 	if (err)
-		goto err_filter;
+		return err;
 	err = register_ftrace_function(&dump_ops);
-	if (err)
-		goto err_syscalls;
+	if (err) {
+		unregister_ftrace_function(&syscall_ops);
+		return err;
+	}
 	arm_ni();
 	return 0;
-
-err_syscalls:
-	unregister_ftrace_function(&syscall_ops);
-err_filter:
-	ftrace_free_filter(&syscall_ops);
-	ftrace_free_filter(&dump_ops);
-	return err;
 }
 
 static void disarm(void)
@@ -211,8 +200,6 @@ static void disarm(void)
 	disarm_ni();
 	unregister_ftrace_function(&dump_ops);
 	unregister_ftrace_function(&syscall_ops);
-	ftrace_free_filter(&syscall_ops);
-	ftrace_free_filter(&dump_ops);
 }
 
 int mattx_hooks_get(void)
@@ -437,21 +424,31 @@ static int resolve(void)
 	return dump_entry ? 0 : -ENOENT;
 }
 
-/* Can each of them be covered? Names those that cannot. */
-static int check_filter(void)
+static void free_filters(void)
+{
+	ftrace_free_filter(&syscall_ops);
+	ftrace_free_filter(&dump_ops);
+}
+
+/*
+ * What is to be covered is set once: ftrace_free_filter() leaves pointers behind, so
+ * an ftrace_ops is not to be used after it.
+ */
+static int set_filters(void)
 {
 	unsigned int i;
 	int err, ret;
 
 	ret = ftrace_set_filter_ip(&dump_ops, dump_entry, 0, 1) ?:
 	      ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
-	for (i = 0; ret && i < nr_ips; i++) {
+	if (!ret)
+		return 0;
+	for (i = 0; i < nr_ips; i++) {
 		err = ftrace_set_filter_ip(&syscall_ops, ips[i], 0, 1);
 		if (err)
 			pr_err("%ps cannot be diverted (error %d)\n", (void *)ips[i], err);
 	}
-	ftrace_free_filter(&syscall_ops);
-	ftrace_free_filter(&dump_ops);
+	free_filters();
 	return ret;
 }
 
@@ -470,18 +467,16 @@ int mattx_hooks_init(void)
 	list_targets();
 	walk_symbols(here, true);
 	walk_symbols(here - 1, false);
-	err = resolve() ?: check_filter();
+	err = resolve() ?: set_filters();
 	pr_debug("%u functions found in %lld us\n", nr_ips, ktime_us_delta(ktime_get(), begin));
 out:
 	kvfree(targets);
-	targets = NULL;
-	if (err)
-		kvfree(ips);
+	kvfree(ips);
 	return err;
 }
 
 void mattx_hooks_exit(void)
 {
 	WARN_ON(users);
-	kvfree(ips);
+	free_filters();
 }

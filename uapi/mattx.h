@@ -59,13 +59,14 @@ enum mattx_restart_kind {
 	MATTX_RESTART_POLL	= 3,	/* ufds, nfds, deadline */
 	MATTX_RESTART_ALARM	= 4,	/* as NANOSLEEP, an alarm clock */
 	MATTX_RESTART_CPU	= 5,	/* as NANOSLEEP, a CPU-time clock */
+	MATTX_RESTART_WAIT	= 6,	/* epoll_wait and its kin: val is the number, deadline */
 };
 
 struct mattx_restart {
 	__u32 kind;			/* enum mattx_restart_kind */
 	__u32 flags;			/* futex: kernel's FLAGS_*; else has_timeout */
 	__u64 addr;			/* uaddr, rmtp or ufds */
-	__u32 val;			/* futex value, nfds or clockid */
+	__u32 val;			/* futex value, nfds, clockid or number */
 	__u32 bitset;			/* futex */
 	__s64 time;			/* absolute, ns, by the clock as the process
 					 * reads it; converted by the module */

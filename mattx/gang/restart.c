@@ -15,6 +15,7 @@
 #include "internal.h"
 #include "../compat.h"
 #include "../main.h"
+#include "../wormhole/rpc.h"
 
 typedef long (*restart_fn)(struct restart_block *);
 
@@ -63,16 +64,23 @@ static enum mattx_restart_kind kind_of(restart_fn fn)
 {
 	unsigned int i;
 
+	if (fn == mattx_poll_restart)
+		return MATTX_RESTART_POLL;
+	if (fn == mattx_wait_restart)
+		return MATTX_RESTART_WAIT;
 	for (i = 0; i < ARRAY_SIZE(restarts); i++)
 		if (fn && restarts[i].fn == fn)
 			return restarts[i].kind;
 	return MATTX_RESTART_NONE;
 }
 
-static restart_fn fn_of(u32 kind)
+/* A guest's poll goes on at home: its descriptors are there. */
+static restart_fn fn_of(const struct mattx_thread *thread, u32 kind)
 {
 	unsigned int i;
 
+	if (kind == MATTX_RESTART_POLL && thread->gang->role == MATTX_ROLE_HOST)
+		return mattx_poll_restart;
 	for (i = 0; i < ARRAY_SIZE(restarts); i++)
 		if (restarts[i].kind == kind)
 			return restarts[i].fn;
@@ -142,6 +150,7 @@ void mattx_restart_capture(struct mattx_thread *thread)
 		capture_futex(r, block);
 		break;
 	case MATTX_RESTART_POLL:
+	case MATTX_RESTART_WAIT:
 		r->addr = (unsigned long)block->poll.ufds;
 		r->val = block->poll.nfds;
 		r->flags = block->poll.has_timeout;
@@ -162,7 +171,10 @@ void mattx_restart_capture(struct mattx_thread *thread)
 
 /**
  * mattx_restart_apply() - make thread->state's restart block current's
- * Context: the thread itself, before it leaves the park.
+ *
+ * May change thread->state.regs: the kernel knows no restart of epoll_wait(), so
+ * that one becomes the call itself, for the time that is left.
+ * Context: the thread itself, before it takes the registers.
  */
 void mattx_restart_apply(struct mattx_thread *thread)
 {
@@ -170,7 +182,13 @@ void mattx_restart_apply(struct mattx_thread *thread)
 	const struct mattx_restart *r = &thread->state.restart;
 	s64 time;
 
+	if ((s64)thread->state.regs.ax != -ERESTART_RESTARTBLOCK)
+		return;
 	switch (r->kind) {
+	case MATTX_RESTART_WAIT:
+		time = r->time - clock_offset(CLOCK_MONOTONIC) - ktime_get_ns();
+		mattx_wait_rewind(&thread->state.regs, r->val, time);
+		return;
 	case MATTX_RESTART_FUTEX:
 		apply_futex(r, block);
 		break;
@@ -193,5 +211,5 @@ void mattx_restart_apply(struct mattx_thread *thread)
 	default:
 		return;
 	}
-	block->fn = fn_of(r->kind);
+	block->fn = fn_of(thread, r->kind);
 }

@@ -163,7 +163,6 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
 {
 	struct mattx_thread_state *s = &thread->state;
 
-	regs_set(task_pt_regs(current), &s->regs);
 	if (order == MATTX_AWAKEN) {
 		current->sas_ss_sp = s->sas_sp;
 		current->sas_ss_size = s->sas_size;
@@ -176,6 +175,7 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
 	} else {
 		current->restart_block = thread->restart;
 	}
+	regs_set(task_pt_regs(current), &s->regs);
 	apply_masks(s);
 }
 
@@ -301,7 +301,7 @@ static bool state_valid(const struct mattx_thread_state *s, const struct mattx_t
 	if (s->robust_list >= TASK_SIZE_MAX || s->clear_child_tid >= TASK_SIZE_MAX ||
 	    s->rseq >= TASK_SIZE_MAX || s->rseq_len > PAGE_SIZE || s->pad)
 		return false;
-	if (s->restart.addr >= TASK_SIZE_MAX || s->restart.kind > MATTX_RESTART_CPU)
+	if (s->restart.addr >= TASK_SIZE_MAX || s->restart.kind > MATTX_RESTART_WAIT)
 		return false;
 	return (s64)s->regs.ax != -ERESTART_RESTARTBLOCK || s->restart.kind != MATTX_RESTART_NONE;
 }

@@ -21,7 +21,7 @@ KERNEL ?= 6.12
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
 O := $(abspath build)
-MAKEFLAGS += --no-print-directory
+MAKEFLAGS += --no-print-directory -j$(shell nproc)
 
 # Variables of a build directory are worth a script only when they are used.
 ifdef KDIR
@@ -48,7 +48,7 @@ deps:
 
 # The module is built in a copy of its sources, one for each kernel.
 module: deps
-	@scripts/build-module $(O) $(release) $(kdir)
+	+@scripts/build-module $(O) $(release) $(kdir)
 
 daemon: deps
 	@mkdir -p $(O)

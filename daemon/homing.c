@@ -149,7 +149,9 @@ void homing_want(uint64_t gang, int reason, const char *cause)
 static void look_gang(const struct kernel_gang *gang, void *arg)
 {
 	(void)arg;
-	if (gang->role == MATTX_ROLE_HOST && gang->state == MATTX_GANG_GUEST &&
+	/* also while an earlier daemon's handle is still being closed */
+	if (gang->role == MATTX_ROLE_HOST && gang->state != MATTX_GANG_BODY &&
+	    gang->state != MATTX_GANG_ARMED && gang->state != MATTX_GANG_DEAD &&
 	    gang->reason >= 0)
 		homing_want(gang->id, gang->reason, gang->cause);
 }

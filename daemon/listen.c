@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,8 @@
 #define PENDING_PER_SOURCE	64
 #define ACCEPT_BURST		16	/* per turn of the main loop */
 #define LOG_PER_S		5	/* lines about strangers */
+#define LOG_MEMORY		16
+#define LOG_AGAIN_MS		60000	/* the same line about the same address */
 
 struct pending {
 	struct pending *next;	/* newest first */
@@ -38,12 +41,51 @@ static unsigned int nr_pending;
 static struct event *listener, *wakeup;
 static int listener_fd = -1;
 
+static bool same_source(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	/* whoever has one IPv6 address has a network of them */
+	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, 8);
+}
+
+/* Was the same said of the same address in the last minute? Remembers some. */
+static bool said_before(const struct conn *conn, int64_t now)
+{
+	static struct {
+		struct sockaddr_storage addr;
+		char cause[CONN_CAUSE_MAX];
+		int64_t at;
+	} said[LOG_MEMORY];
+	static unsigned int next;
+	unsigned int i;
+
+	for (i = 0; i < LOG_MEMORY; i++) {
+		if (said[i].at && now - said[i].at < LOG_AGAIN_MS &&
+		    same_source(&said[i].addr, &conn->addr) && !strcmp(said[i].cause, conn->cause))
+			return true;
+	}
+	said[next].addr = conn->addr;
+	said[next].at = now;
+	snprintf(said[next].cause, sizeof(said[next].cause), "%s", conn->cause);
+	next = (next + 1) % LOG_MEMORY;
+	return false;
+}
+
 static void log_stranger(const struct conn *conn)
 {
 	static unsigned int lines, dropped;
 	static int64_t since;
 	char text[ADDR_TEXT];
 	int64_t now = now_ms();
+
+	if (said_before(conn, now))
+		return;
 
 	if (now - since >= 1000) {
 		if (dropped)
@@ -81,26 +123,13 @@ static void pending_done(struct conn *conn, int ret)
 	peer_incoming(conn);
 }
 
-static bool same_source(const struct conn *a, const struct conn *b)
-{
-	const struct sockaddr_in6 *a6 = (const void *)&a->addr, *b6 = (const void *)&b->addr;
-	const struct sockaddr_in *a4 = (const void *)&a->addr, *b4 = (const void *)&b->addr;
-
-	if (a->addr.ss_family != b->addr.ss_family)
-		return false;
-	if (a->addr.ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	/* whoever has one IPv6 address has a network of them */
-	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, 8);
-}
-
 static unsigned int count_source(const struct conn *conn)
 {
 	struct pending *p;
 	unsigned int n = 0;
 
 	for (p = pending; p; p = p->next)
-		n += same_source(p->conn, conn);
+		n += same_source(&p->conn->addr, &conn->addr);
 	return n;
 }
 
@@ -109,7 +138,7 @@ static struct pending *oldest_of(const struct conn *conn)
 	struct pending *p, *oldest = NULL;
 
 	for (p = pending; p; p = p->next)
-		if (same_source(p->conn, conn))
+		if (same_source(&p->conn->addr, &conn->addr))
 			oldest = p;
 	return oldest;
 }

@@ -219,6 +219,8 @@ static int pidfile_open(const char *path, char *cause, size_t cause_len)
 		if (read(pidfile_fd, text, sizeof(text) - 1) < 0)
 			text[0] = 0;
 		text[strcspn(text, "\n")] = 0;
+		close(pidfile_fd);
+		pidfile_fd = -1;
 		return cause_set(cause, cause_len, EBUSY, "%s: a mattxd is running, PID %s",
 				 path, text);
 	}
@@ -249,9 +251,8 @@ static void on_want_home(uint64_t gang, uint32_t node, int reason, const char *c
 
 static void on_gang_end(uint64_t gang, uint32_t role, int pid, const char *cause)
 {
-	(void)gang;
-	log_info("PID %d: %s has ended: %s", pid,
-		 role == MATTX_ROLE_HOME ? "process" : "guest", cause);
+	log_debug("PID %d: gang %016llx is no %s any more%s%s", pid, (unsigned long long)gang,
+		  role == MATTX_ROLE_HOME ? "deputy" : "guest", cause[0] ? ": " : "", cause);
 }
 
 static void on_gone(void)

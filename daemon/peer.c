@@ -15,6 +15,7 @@
 #include "config.h"
 #include "conn.h"
 #include "fault.h"
+#include "homing.h"
 #include "job_main.h"
 #include "kernel.h"
 #include "log.h"
@@ -26,7 +27,9 @@
 #define RETRY_MAX_MS	5000
 #define LINK_SETTLE_MS	3000	/* a new link's state is believed after this */
 #define OUTPUT_MAX	(1 << 20)	/* bytes that a peer may leave unread */
+#ifndef LINK_BYTES_MAX
 #define LINK_BYTES_MAX	(128ull << 30)	/* per connection: AES-GCM's limit is above */
+#endif
 
 /* A HOME that waits for its answer. */
 struct request {
@@ -58,7 +61,8 @@ struct peer {
 	int64_t link_at;	/* when the last one was handed over */
 	int64_t link_retry_at, link_retry_ms;
 	unsigned int link_denied;	/* PINGs in a row that say it is down there */
-	uint64_t link_bytes, link_bytes_at;	/* transferred, at the last handover */
+	uint64_t link_bytes;	/* in the busier direction, all links of the session */
+	uint64_t link_bytes_at;	/* the same when the last one was handed over */
 };
 
 static struct peer *peers;
@@ -576,6 +580,7 @@ static void hand_over(struct peer *peer, struct conn *conn)
 	log_info("node %s: link handed to the module%s", peer->info.name,
 		 auth_encrypts() ? "" : " (not encrypted)");
 	send_ping(peer);
+	homing_again(peer->info.id);
 }
 
 static void link_opened(struct conn *conn, int ret)
@@ -695,6 +700,19 @@ static void look_stat(const char *name, uint64_t value, void *arg)
 		peer->link_bytes = value;
 }
 
+/* Before a link has carried what its keys allow, it is renewed. */
+static void count_bytes(void)
+{
+	struct peer *p;
+
+	for (p = peers; p; p = p->next)
+		p->link_bytes = 0;
+	kernel_stats(look_stat, NULL);
+	for (p = peers; p; p = p->next)
+		if (p->link_bytes < p->link_bytes_at)
+			p->link_bytes_at = 0;	/* another session */
+}
+
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
 	static unsigned int count;
@@ -707,7 +725,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	peers_look();
 	if (auth_encrypts() && ++count % 10 == 0)
-		kernel_stats(look_stat, NULL);
+		count_bytes();
 	for (p = peers; p; p = p->next)
 		peer_tick(p);
 }

@@ -58,6 +58,20 @@ static bool all_wait(struct mattx_gang *gang)
 	return all;
 }
 
+/* The body is a process of its own name and user only now. */
+static void describe_guest(struct mattx_gang *gang)
+{
+	struct mattx_thread *leader = mattx_gang_leader(gang);
+
+	if (!leader)
+		return;
+	get_task_comm(gang->comm, leader->task);
+	rcu_read_lock();
+	gang->uid = from_kuid_munged(&init_user_ns, __task_cred(leader->task)->uid);
+	rcu_read_unlock();
+	mattx_thread_put(leader);
+}
+
 static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
 {
 	struct mattx_peer *peer = mattx_peer_get(arm->peer);
@@ -75,6 +89,7 @@ static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm
 		gang->hooked = !err;
 	}
 	if (!err) {
+		describe_guest(gang);
 		mattx_gang_publish(gang, arm->gang, peer);
 		if (!mattx_gang_change(gang, MATTX_GANG_BODY, MATTX_GANG_ARMED))
 			err = -EINVAL;

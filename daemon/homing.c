@@ -152,7 +152,7 @@ static void look_gang(const struct kernel_gang *gang, void *arg)
 	/* also while an earlier daemon's handle is still being closed */
 	if (gang->role == MATTX_ROLE_HOST && gang->state != MATTX_GANG_BODY &&
 	    gang->state != MATTX_GANG_ARMED && gang->state != MATTX_GANG_DEAD &&
-	    gang->reason >= 0)
+	    (gang->reason >= 0 || gang->cause[0]))
 		homing_want(gang->id, gang->reason, gang->cause);
 }
 

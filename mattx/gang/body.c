@@ -509,6 +509,8 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 		   wait_event_killable(gang->wait, atomic_read(&gang->sleepers) <= 0)) {
 		return;		/* SIGKILL: get_signal() is next */
 	}
+	if (order == MATTX_THAW && test_bit(MATTX_T_FATAL, &thread->flags))
+		mattx_core_stay(thread);
 	mattx_state_apply(thread, order);
 	spin_lock_irq(&thread->lock);
 	thread->order = MATTX_STAY;

@@ -19,13 +19,14 @@ struct dump {
 static int put_gang(struct sk_buff *skb, struct mattx_gang *gang)
 {
 	unsigned int threads;
-	char comm[TASK_COMM_LEN];
+	char comm[TASK_COMM_LEN], cause[MATTX_CAUSE_MAX];
 	u32 state, want;
 
 	spin_lock_irq(&gang->lock);
 	state = gang->state;
 	threads = gang->nr_threads;
 	want = gang->want_nr;
+	strscpy(cause, gang->want_cause, sizeof(cause));
 	spin_unlock_irq(&gang->lock);
 	strscpy(comm, gang->comm, sizeof(comm));
 	return nla_put_u64_64bit(skb, MATTX_A_GANG_ID, gang->id, MATTX_A_PAD) ||
@@ -35,8 +36,9 @@ static int put_gang(struct sk_buff *skb, struct mattx_gang *gang)
 	       nla_put_u32(skb, MATTX_A_GANG_TGID, gang->tgid) ||
 	       nla_put_u32(skb, MATTX_A_GANG_THREADS, threads) ||
 	       nla_put_u32(skb, MATTX_A_NODE_ID, gang->peer ? mattx_peer_id(gang->peer) : 0) ||
-	       (want && nla_put_u32(skb, MATTX_A_GANG_REASON, want - 1)) ||
-	       (want && nla_put_string(skb, MATTX_A_CAUSE, gang->want_cause)) ||
+	       (cause[0] && want != MATTX_NO_CALL &&
+		nla_put_u32(skb, MATTX_A_GANG_REASON, want)) ||
+	       (cause[0] && nla_put_string(skb, MATTX_A_CAUSE, cause)) ||
 	       nla_put_u64_64bit(skb, MATTX_A_GANG_CALLS, atomic64_read(&gang->calls),
 				 MATTX_A_PAD) ||
 	       nla_put_u64_64bit(skb, MATTX_A_GANG_SINCE, gang->since, MATTX_A_PAD) ||

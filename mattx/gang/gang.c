@@ -296,6 +296,7 @@ struct mattx_thread *mattx_thread_add(struct mattx_gang *gang, struct task_struc
 	thread->tid = task_pid_nr_ns(task, ns_of_pid(task_pid(task)));
 	init_task_work(&thread->work, mattx_park_work);
 	init_task_work(&thread->kick, mattx_kick_work);
+	init_task_work(&thread->fatal_work, mattx_core_work);
 	init_waitqueue_head(&thread->wait);
 	spin_lock_init(&thread->lock);
 	INIT_LIST_HEAD(&thread->jobs);
@@ -515,6 +516,7 @@ static struct {
 } probes[] = {
 	{ "sched_process_exit", on_exit },
 	{ "sched_process_fork", on_fork },
+	{ "signal_deliver", mattx_core_deliver },
 };
 
 static void find_tracepoint(struct tracepoint *tp, void *data)

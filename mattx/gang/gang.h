@@ -13,6 +13,8 @@
 #include <linux/workqueue.h>
 #include <uapi/mattx.h>
 
+#define MATTX_NO_CALL	U32_MAX	/* a cause that is no system call */
+
 struct file;
 struct mattx_peer;
 struct mattx_thread;
@@ -74,6 +76,7 @@ struct mattx_thread {
 	void *guest;			/* wormhole/rpc.c: what this guest thread waits for */
 	struct restart_block restart;	/* as it was when the thread parked, for a thaw here */
 	kernel_siginfo_t fatal;		/* with MATTX_T_FATAL */
+	struct callback_head fatal_work; /* brings it into the park to go home and dump core */
 	struct {
 		u32 code;
 		u64 utime, stime;	/* ns */
@@ -126,8 +129,8 @@ struct mattx_gang {
 	void *sending;			/* what the warden is sending on; under lock */
 	struct list_head shared;	/* to be queued for the process at AWAKEN */
 
-	u32 want_nr;			/* call that asked to go home + 1, 0: none; under lock */
-	char want_cause[MATTX_CAUSE_MAX];
+	u32 want_nr;			/* call that asked to go home, or MATTX_NO_CALL; under lock */
+	char want_cause[MATTX_CAUSE_MAX]; /* why; empty: it did not ask; under lock */
 	int answer;			/* to our commit: 0 or negative errno */
 	bool dying;			/* home: the guest has ended, the deputy follows */
 	u32 leader_code;		/* exit code of the first thread; under lock */
@@ -203,11 +206,6 @@ long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *caus
  * plain anonymous memory? Context: process.
  */
 bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len);
-
-/**
- * mattx_guest_coredump() - stands in for do_coredump() for guests; see message.c
- */
-void mattx_guest_coredump(const kernel_siginfo_t *info);
 
 /* body.c */
 

@@ -13,7 +13,8 @@ enum {
 	MATTX_T_QUEUED,		/* thread->work is queued by a freeze */
 	MATTX_T_KICKED,		/* thread->kick is queued */
 	MATTX_T_EXITED,		/* the task has passed sched_process_exit */
-	MATTX_T_FATAL,		/* dies of thread->fatal at home */
+	MATTX_T_FATAL,		/* dies of thread->fatal, at home if it can */
+	MATTX_T_LAST,		/* could not go home for it: dies here */
 	MATTX_T_DEPUTY,		/* has been turned into a deputy's thread */
 	MATTX_T_SIGNALS,	/* has signals to forward */
 	MATTX_T_STOP,		/* has to stop the deputy as the guest was stopped */
@@ -100,6 +101,12 @@ struct mattx_frame_signal;
 int mattx_signal_inbox(struct mattx_gang *gang, struct mattx_frame_signal *frames,
 		       unsigned int *n, u64 *seen);
 void mattx_signals_free(struct list_head *list);
+
+/* core.c */
+void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
+			struct k_sigaction *ka);
+void mattx_core_work(struct callback_head *work);
+void mattx_core_stay(struct mattx_thread *thread);
 
 /* message.c */
 bool mattx_deputy_work(struct mattx_thread *thread);

@@ -386,35 +386,11 @@ static void on_exit_frame(struct mattx_gang *gang, u16 type, const struct mattx_
 	mattx_thread_put(thread);
 }
 
-/**
- * mattx_guest_coredump() - stands in for do_coredump() when a guest is to dump core
- *
- * Its memory is wanted at home: the gang goes there, and the signal with it. If that
- * cannot be, it is thawed and dies here, without a core. Context: current, in
- * get_signal(), no lock held.
- */
-void mattx_guest_coredump(const kernel_siginfo_t *info)
-{
-	struct mattx_thread *thread = mattx_thread_find(current);
-	char cause[48];
-
-	if (!thread || thread->gang->role != MATTX_ROLE_HOST || thread->gang->silent)
-		return;
-	mattx_thread_hold(thread);
-	thread->fatal = *info;
-	set_bit(MATTX_T_FATAL, &thread->flags);
-	snprintf(cause, sizeof(cause), "signal %d dumps core", info->si_signo);
-	mattx_gang_ask_home(thread->gang, 0, cause);
-	mattx_park(thread);
-	clear_bit(MATTX_T_FATAL, &thread->flags);
-	mattx_thread_put(thread);
-}
-
 /* Asks the daemon to bring the gang home. Context: process. */
 void mattx_gang_ask_home(struct mattx_gang *gang, u32 nr, const char *cause)
 {
 	spin_lock_irq(&gang->lock);
-	gang->want_nr = nr + 1;
+	gang->want_nr = nr;
 	strscpy(gang->want_cause, cause, sizeof(gang->want_cause));
 	spin_unlock_irq(&gang->lock);
 	mattx_event_want_home(gang->id, mattx_peer_id(gang->peer), nr, cause);

@@ -5,7 +5,7 @@
  * One ftrace_ops covers the functions of all calls that the table does not call
  * local, of the 32-bit and x32 entries, and of unknown numbers. For a guest's
  * thread it changes where the function's call to __fentry__ returns to; for
- * anybody else it does nothing. Another one covers the function that dumps core.
+ * anybody else it does nothing.
  *
  * It fails closed. PERMANENT refuses kernel.ftrace_enabled=0 while it is armed;
  * IPMODIFY keeps others from changing the same functions; no recursion guard of
@@ -53,7 +53,6 @@ static unsigned int nr_ips;
 
 static unsigned long entries[MATTX_MAX_CALLS];	/* start of the function by number */
 static unsigned long ni_entry;			/* of numbers that do not exist */
-static unsigned long dump_entry;
 
 static DEFINE_MUTEX(hooks_lock);
 static unsigned int users;		/* guests; under hooks_lock */
@@ -106,21 +105,10 @@ static void notrace syscall_hook(unsigned long ip, unsigned long parent_ip,
 	}
 }
 
-static void notrace dump_hook(unsigned long ip, unsigned long parent_ip,
-			      struct ftrace_ops *op, struct ftrace_regs *fregs)
-{
-	struct pt_regs *regs = ftrace_get_regs(fregs);
-	struct mattx_thread *thread;
-
-	if (mattx_caller(&thread) == MATTX_IS_GUEST)
-		regs->ip = (unsigned long)mattx_guest_coredump;
-}
-
 #define HOOK_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
 			 FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
 
 static struct ftrace_ops syscall_ops = { .func = syscall_hook, .flags = HOOK_FLAGS };
-static struct ftrace_ops dump_ops = { .func = dump_hook, .flags = HOOK_FLAGS };
 
 long mattx_native(u32 nr, const struct pt_regs *regs)
 {
@@ -186,11 +174,6 @@ static int arm(void)
 	err = register_ftrace_function(&syscall_ops);
 	if (err)
 		return err;
-	err = register_ftrace_function(&dump_ops);
-	if (err) {
-		unregister_ftrace_function(&syscall_ops);
-		return err;
-	}
 	arm_ni();
 	return 0;
 }
@@ -198,7 +181,6 @@ static int arm(void)
 static void disarm(void)
 {
 	disarm_ni();
-	unregister_ftrace_function(&dump_ops);
 	unregister_ftrace_function(&syscall_ops);
 }
 
@@ -341,8 +323,6 @@ static void list_targets(void)
 	for (i = 0; i < mattx_nr_foreign_names; i++)
 		add_target(mattx_foreign_names[i], false);
 	add_target("__x64_sys_ni_syscall", true);
-	add_target("do_coredump", true);
-	add_target("vfs_coredump", true);
 	sort(targets, nr_targets, sizeof(*targets), by_name, NULL);
 	for (i = 0, n = 0; i < nr_targets; i++) {	/* each once */
 		if (!n || strcmp(targets[n - 1].symbol, targets[i].symbol))
@@ -420,14 +400,12 @@ static int resolve(void)
 	for (i = 0; i < mattx_nr_foreign_names; i++)
 		cover(target_addr(mattx_foreign_names[i]));
 	sort_covered();
-	dump_entry = target_addr("vfs_coredump") ?: target_addr("do_coredump");
-	return dump_entry ? 0 : -ENOENT;
+	return 0;
 }
 
 static void free_filters(void)
 {
 	ftrace_free_filter(&syscall_ops);
-	ftrace_free_filter(&dump_ops);
 }
 
 /*
@@ -439,8 +417,7 @@ static int set_filters(void)
 	unsigned int i;
 	int err, ret;
 
-	ret = ftrace_set_filter_ip(&dump_ops, dump_entry, 0, 1) ?:
-	      ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
+	ret = ftrace_set_filter_ips(&syscall_ops, ips, nr_ips, 0, 1);
 	if (!ret)
 		return 0;
 	for (i = 0; i < nr_ips; i++) {
@@ -454,7 +431,7 @@ static int set_filters(void)
 
 int mattx_hooks_init(void)
 {
-	unsigned int max = mattx_nr_entry_names + mattx_nr_foreign_names + 3;
+	unsigned int max = mattx_nr_entry_names + mattx_nr_foreign_names + 1;
 	unsigned long here = (unsigned long)sprint_symbol;
 	ktime_t begin = ktime_get();
 	int err;

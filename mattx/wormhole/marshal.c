@@ -12,6 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <asm/unistd.h>
 
 #include "gang/gang.h"
 #include "wormhole/packet.h"
@@ -118,7 +119,7 @@ static int load_vec(struct mattx_request *rq, struct mattx_vec *vec,
 	return limited && !rq->limit ? -E2BIG : 0;
 }
 
-/* Shorten a vector that is to be read into where its memory cannot be written. */
+/* A vector that is to be read into ends where its memory cannot be written. */
 static void clip_vec(struct mattx_request *rq, struct mattx_vec *vec)
 {
 	size_t good, total = 0;
@@ -129,13 +130,12 @@ static void clip_vec(struct mattx_request *rq, struct mattx_vec *vec)
 		total += good;
 		if (good == vec->iov[i].iov_len)
 			continue;
+		vec->bad = vec->iov[i].iov_len - good;
 		vec->iov[i].iov_len = good;
-		vec->count = good ? i + 1 : i;
+		vec->count = i + 1;
 		rq->limited = false;
 		break;
 	}
-	if (vec->total && !total)
-		vec->pointer = MATTX_PTR_BAD;
 	vec->total = total;
 }
 
@@ -278,15 +278,19 @@ static int prepare_buffer(struct mattx_request *rq, struct mattx_arg_state *st,
 	good = writable_bytes(st->addr, len);
 	if (good == len)
 		return 0;
-	good -= good % arg->size;
+	if (arg->shape == MATTX_OUT_RET)
+		good -= good % arg->size;
 	if (!good || arg->shape != MATTX_OUT_RET) {
 		st->pointer = MATTX_PTR_BAD;
 		st->len = 0;
 		return 0;
 	}
 	rq->limited = false;
-	rq->args[arg->n & MATTX_N_MASK] = good / arg->size;
 	st->len = good;
+	if (rq->call->rw)
+		st->bad = len - good;
+	else
+		rq->args[arg->n & MATTX_N_MASK] = good / arg->size;
 	return 0;
 }
 
@@ -312,8 +316,6 @@ static int prepare_arg(struct mattx_request *rq, int i)
 		if (!err && arg->shape == MATTX_IOV_OUT)
 			clip_vec(rq, &st->vec);
 		st->pointer = st->vec.pointer;
-		if (st->pointer == MATTX_PTR_GOOD)
-			rq->args[arg->n & MATTX_N_MASK] = st->vec.count;
 		return err;
 	case MATTX_MSG_IN:
 	case MATTX_MSG_OUT:
@@ -346,7 +348,8 @@ static int prepare_arg(struct mattx_request *rq, int i)
 /* Bytes that an argument takes in the frame at most. */
 static size_t vec_size(const struct mattx_vec *vec, bool in)
 {
-	return ALIGN(vec->count * sizeof(__le32), 8) + (in ? ALIGN(vec->total, 8) : 0);
+	/* one more, for what turns out to be bad */
+	return ALIGN((vec->count + 1) * sizeof(__le32), 8) + (in ? ALIGN(vec->total, 8) : 0);
 }
 
 static size_t arg_size(const struct mattx_request *rq, int i)
@@ -366,7 +369,10 @@ static size_t arg_size(const struct mattx_request *rq, int i)
 	case MATTX_INOUT_N:
 	case MATTX_BITS:
 	case MATTX_ROOM_IN:
-		return size + ALIGN((size_t)st->len, 8);
+		/* and two lengths, if it becomes a vector */
+		return size + ALIGN((size_t)st->len, 8) + (rq->call->rw ? 8 : 0);
+	case MATTX_OUT_RET:
+		return size + (st->bad ? 8 : 0);
 	case MATTX_IOV_IN:
 		return size + vec_size(&st->vec, true);
 	case MATTX_IOV_OUT:
@@ -445,79 +451,122 @@ static void clamp_room(struct mattx_request *rq, int i, s32 *value)
 	}
 }
 
+/* The same call with a vector: memory that is good at first and bad then. */
+static u32 vector_nr(u32 nr)
+{
+	switch (nr) {
+	case __NR_read:
+		return __NR_readv;
+	case __NR_write:
+		return __NR_writev;
+	case __NR_pread64:
+		return __NR_preadv;
+	default:
+		return __NR_pwritev;
+	}
+}
+
+static void fill_two(struct mattx_request *rq, struct filler *f, int i, u32 good, u32 bad)
+{
+	struct mattx_wire_shape *shape = reserve(f, sizeof(*shape));
+	__le32 *lens = reserve(f, 2 * sizeof(*lens));
+
+	put_shape(shape, MATTX_PTR_GOOD, 2);
+	lens[0] = cpu_to_le32(good);
+	lens[1] = cpu_to_le32(bad | MATTX_LEN_BAD);
+	rq->nr = vector_nr(rq->nr);
+	rq->args[rq->call->arg[i].n & MATTX_N_MASK] = 2;
+	rq->limited = false;
+}
+
 static void fill_buffer(struct mattx_request *rq, struct filler *f, int i)
 {
+	struct mattx_wire_shape *shape = (void *)f->at;
 	const struct mattx_arg *arg = &rq->call->arg[i];
-	struct mattx_wire_shape *shape = reserve(f, sizeof(*shape));
 	struct mattx_arg_state *st = &rq->state[i];
+	u8 *data = f->at + sizeof(*shape);
 	size_t left = 0;
 
 	if (rq->kernel[i])
-		memcpy(f->at, rq->kernel[i], st->len);
+		memcpy(data, rq->kernel[i], st->len);
 	else
-		left = copy_from_user(f->at, st->addr, st->len);
+		left = copy_from_user(data, st->addr, st->len);
 	if (left && rq->call->rw && left < st->len) {
-		st->len -= left;
-		rq->args[arg->n & MATTX_N_MASK] = st->len;
-		rq->limited = false;
-	} else if (left) {
+		memmove(data + 2 * sizeof(__le32), data, st->len - left);
+		fill_two(rq, f, i, st->len - left, left);
+		reserve(f, st->len - left);
+		return;
+	}
+	if (left) {
 		st->pointer = MATTX_PTR_BAD;
 		st->len = 0;
 	}
 	if (arg->shape == MATTX_INOUT && st->len == sizeof(s32))
-		clamp_room(rq, i, (s32 *)f->at);
-	put_shape(shape, st->pointer, st->len);
+		clamp_room(rq, i, (s32 *)data);
+	put_shape(reserve(f, sizeof(*shape)), st->pointer, st->len);
 	reserve(f, st->len);
 }
 
-/* The lengths of a vector, and its bytes. Return: false when they cannot be read. */
-static bool fill_vec(struct mattx_request *rq, struct filler *f, struct mattx_vec *vec,
-		     bool in, bool partial)
+/* The bytes of a vector, which ends where they cannot be read. Return: how many. */
+static size_t gather(struct mattx_vec *vec, u8 *to)
 {
-	__le32 *lens = reserve(f, vec->count * sizeof(*lens));
-	size_t left, done = 0;
+	size_t done = 0, left;
 	u32 i;
 
 	for (i = 0; i < vec->count; i++) {
-		left = 0;
-		if (in)
-			left = copy_from_user(f->at + done, vec->iov[i].iov_base,
-					      vec->iov[i].iov_len);
-		lens[i] = cpu_to_le32(vec->iov[i].iov_len - left);
+		left = copy_from_user(to + done, vec->iov[i].iov_base, vec->iov[i].iov_len);
 		done += vec->iov[i].iov_len - left;
-		if (left && (!partial || !done))
-			return false;
-		if (left) {	/* what comes after it is not written either */
-			memset(lens + i + 1, 0, (vec->count - i - 1) * sizeof(*lens));
-			rq->limited = false;
-			break;
+		if (left) {
+			vec->iov[i].iov_len -= left;
+			vec->bad = left;
+			vec->count = i + 1;
 		}
 	}
+	return done;
+}
+
+/* The lengths of a vector, and its bytes. Return: the number of its elements there. */
+static u32 fill_vec(struct mattx_request *rq, struct filler *f, struct mattx_vec *vec, bool in)
+{
+	u8 *data = f->at + ALIGN(vec->count * sizeof(__le32), 8);
+	size_t done = 0;
+	__le32 *lens;
+	u32 i, n;
+
 	if (in)
-		reserve(f, done);
-	return true;
+		done = gather(vec, data);
+	n = vec->count;
+	if (vec->bad) {
+		rq->limited = false;
+		n = min(n + 1, MATTX_VEC_MAX);
+	}
+	memmove(f->at + ALIGN(n * sizeof(*lens), 8), data, done);
+	lens = reserve(f, n * sizeof(*lens));
+	for (i = 0; i < n; i++)
+		lens[i] = cpu_to_le32(i < vec->count ? vec->iov[i].iov_len :
+						       vec->bad | MATTX_LEN_BAD);
+	reserve(f, done);
+	return n;
 }
 
 static void fill_iov(struct mattx_request *rq, struct filler *f, int i)
 {
 	struct mattx_wire_shape *shape = reserve(f, sizeof(*shape));
+	const struct mattx_arg *arg = &rq->call->arg[i];
 	struct mattx_arg_state *st = &rq->state[i];
-	u8 *start = f->at;
+	u32 n = 0;
 
-	put_shape(shape, st->pointer, st->vec.count);
-	if (st->pointer != MATTX_PTR_GOOD)
-		return;
-	if (!fill_vec(rq, f, &st->vec, rq->call->arg[i].shape == MATTX_IOV_IN, rq->call->rw)) {
-		st->pointer = MATTX_PTR_BAD;
-		put_shape(shape, st->pointer, 0);
-		f->at = start;
+	if (st->pointer == MATTX_PTR_GOOD) {
+		n = fill_vec(rq, f, &st->vec, arg->shape == MATTX_IOV_IN);
+		rq->args[arg->n & MATTX_N_MASK] = n;
 	}
+	put_shape(shape, st->pointer, n);
 }
 
 static void fill_msg(struct mattx_request *rq, struct filler *f, struct mattx_msg *msg, bool in)
 {
 	struct mattx_wire_msg *wire = reserve(f, sizeof(*wire));
-	u8 *start;
+	u32 n = 0;
 
 	wire->flags = cpu_to_le32(msg->flags);
 	wire->pad = 0;
@@ -533,14 +582,11 @@ static void fill_msg(struct mattx_request *rq, struct filler *f, struct mattx_ms
 		else
 			reserve(f, msg->control_len);
 	}
-	start = f->at;
-	if (msg->vec.pointer == MATTX_PTR_GOOD && !fill_vec(rq, f, &msg->vec, in, false)) {
-		msg->vec.pointer = MATTX_PTR_BAD;
-		f->at = start;
-	}
+	if (msg->vec.pointer == MATTX_PTR_GOOD)
+		n = fill_vec(rq, f, &msg->vec, in);
 	put_shape(&wire->name, msg->name_ptr, msg->name_len);
 	put_shape(&wire->control, msg->control_ptr, msg->control_len);
-	put_shape(&wire->vector, msg->vec.pointer, msg->vec.count);
+	put_shape(&wire->vector, msg->vec.pointer, n);
 }
 
 static void fill_msgs(struct mattx_request *rq, struct filler *f, int i)
@@ -578,6 +624,10 @@ static void fill_arg(struct mattx_request *rq, struct filler *f, int i)
 	}
 	if (st->pointer != MATTX_PTR_GOOD) {
 		put_shape(reserve(f, sizeof(*shape)), st->pointer, 0);
+		return;
+	}
+	if (st->bad) {
+		fill_two(rq, f, i, st->len, st->bad);
 		return;
 	}
 	switch (rq->call->arg[i].shape) {

@@ -15,8 +15,8 @@
 #include "wormhole/packet.h"
 #include "wormhole/shape.h"
 
-/* No mapping can be there, so the kernel's own access to it faults. */
-#define BAD_ADDRESS	((u64)TASK_SIZE_MAX)
+/* Below mmap_min_addr: user memory by its number, but the kernel's access to it faults. */
+#define BAD_ADDRESS	16ULL
 
 enum walk_mode {
 	WALK_CHECK,		/* check and measure */
@@ -259,8 +259,10 @@ static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr, u64 *byt
 	if (!lens)
 		return -EBADMSG;
 	*addr = meta_addr(w, count * sizeof(*vec), &vec);
-	for (i = 0; i < count; i++)
-		sum += le32_to_cpu(lens[i]);
+	for (i = 0; i < count; i++) {
+		if (!(le32_to_cpu(lens[i]) & MATTX_LEN_BAD))
+			sum += le32_to_cpu(lens[i]);
+	}
 	if (sum > MATTX_DATA_MAX)
 		return -EBADMSG;
 	if (in) {
@@ -274,9 +276,12 @@ static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr, u64 *byt
 	*bytes = at;
 	*total = sum;
 	for (i = 0; vec && i < count; i++) {
-		vec[i].iov_base = (void __user *)(unsigned long)at;
-		vec[i].iov_len = le32_to_cpu(lens[i]);
-		at += vec[i].iov_len;
+		bool bad = le32_to_cpu(lens[i]) & MATTX_LEN_BAD;
+
+		vec[i].iov_base = (void __user *)(unsigned long)(bad ? BAD_ADDRESS : at);
+		vec[i].iov_len = le32_to_cpu(lens[i]) & ~MATTX_LEN_BAD;
+		if (!bad)
+			at += vec[i].iov_len;
 	}
 	return 0;
 }

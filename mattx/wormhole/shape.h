@@ -34,13 +34,16 @@ enum mattx_pointer {
 /*
  * STR, IN, IN_N, INOUT, INOUT_N, BITS, ROOM_IN: len bytes follow.
  * OUT, OUT_N, OUT_RET, ROOM: len bytes of room.
- * IOV_*: len elements: their lengths (le32) follow; for IOV_IN the bytes of all.
+ * IOV_*: len elements: their lengths (le32) follow, perhaps with MATTX_LEN_BAD: memory
+ *	that faults, for which no bytes come; for IOV_IN the bytes of the others.
  * MSG_*, MMSG_*: len messages, for each a struct mattx_wire_msg.
  */
 struct mattx_wire_shape {
 	__le32 pointer;		/* enum mattx_pointer */
 	__le32 len;
 };
+
+#define MATTX_LEN_BAD	0x80000000u
 
 /*
  * Followed by name and control data (to be sent), the lengths of the vector, and the
@@ -98,6 +101,7 @@ struct mattx_vec {
 	struct iovec *iov;		/* kvmalloc'ed */
 	u32 count;
 	size_t total;
+	u32 bad;			/* bytes of bad memory that come next; then no more */
 	enum mattx_pointer pointer;
 };
 
@@ -113,6 +117,7 @@ struct mattx_msg {
 struct mattx_arg_state {
 	enum mattx_pointer pointer;
 	u32 len;			/* bytes, or messages */
+	u32 bad;			/* bytes of bad memory that come next */
 	void __user *addr;
 	struct mattx_vec vec;
 	struct mattx_msg *msgs;		/* kvmalloc'ed */

@@ -574,9 +574,7 @@ int main(int argc, char **argv)
 	}
 	request = json_object_new_object();
 	put_text(request, "request", command->name);
-	if (!command->request(&o, request))
-		return 2;
-	status = talk(&o, command, request);
+	status = command->request(&o, request) ? talk(&o, command, request) : 2;
 	json_object_put(request);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "mattxctl: standard output: %s\n", strerror(errno));

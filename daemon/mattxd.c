@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -46,22 +45,12 @@ struct options {
 	bool foreground, verbose, test, no_module;
 };
 
-struct mattxd self = { .ending_fd = -1 };
-
 static struct event *signals[3];
 static int pidfile_fd = -1;
 /* The first process waits for the daemon's word on its start. */
 static int starter_fd = -1;
 
 const char *argp_program_version = "mattxd 0.1";
-
-int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
-}
 
 /* --------------------------------------------------------------- options */
 

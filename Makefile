@@ -75,7 +75,7 @@ bench: deps
 	@tools/testing/bench/run --kernel $(KERNEL)
 
 lint: deps
-	@scripts/lint $(O) $(release) $(kdir)
+	+@scripts/lint $(O) $(release) $(kdir)
 
 format: deps
 	@git ls-files -co --exclude-standard '*.c' '*.h' | \

@@ -265,8 +265,7 @@ static void note(const char *prefix, const char *name, unsigned long start, bool
  */
 static void note_symbol(const char *name, unsigned long start)
 {
-	if (!strncmp(name, "__x64_", 6) || !strncmp(name, "__ia32_", 7) ||
-	    strstr(name, "_coredump"))
+	if (!strncmp(name, "__x64_", 6) || !strncmp(name, "__ia32_", 7))
 		note("", name, start, false);
 	if (!strncmp(name, "__do_sys_", 9) || !strncmp(name, "__do_compat_sys_", 16)) {
 		note("__x64_", name + 5, start, true);

@@ -116,12 +116,11 @@ static void send_cancel(struct mattx_request *rq)
  * wait_reply() - until the call has ended at home
  * Return: 0, or -EINTR when the thread is killed.
  */
-static int wait_reply(struct mattx_request *rq, bool *cancelled)
+static int wait_reply(struct mattx_request *rq)
 {
 	if (!rq->firm) {
 		if (!wait_for_completion_interruptible(&rq->ended))
 			return 0;
-		*cancelled = true;
 		send_cancel(rq);
 	}
 	if (!wait_for_completion_killable(&rq->ended))
@@ -158,7 +157,7 @@ static enum trip judge_reply(struct mattx_request *rq, long *ret)
 	return TRIP_MADE;
 }
 
-static enum trip round_trip(struct mattx_request *rq, long *ret, bool *cancelled)
+static enum trip round_trip(struct mattx_request *rq, long *ret)
 {
 	struct mattx_packet *packet;
 	enum trip trip;
@@ -181,7 +180,7 @@ static enum trip round_trip(struct mattx_request *rq, long *ret, bool *cancelled
 	if (mattx_link_submit(rq->peer, MATTX_F_CALL, rq->gang, packet, len)) {
 		leave_pending(rq);
 		trip = TRIP_LOST;
-	} else if (wait_reply(rq, cancelled)) {
+	} else if (wait_reply(rq)) {
 		trip = TRIP_LOST;
 	} else {
 		trip = judge_reply(rq, ret);
@@ -191,19 +190,44 @@ static enum trip round_trip(struct mattx_request *rq, long *ret, bool *cancelled
 	return trip;
 }
 
-static bool interrupted(long ret, bool cancelled)
+/*
+ * A deputy has every signal blocked, so also an -EINTR means that it was interrupted
+ * by us: for its guest, or to pass on a signal that it has received.
+ */
+static bool interrupted(long ret)
 {
 	switch (ret) {
 	case -ERESTARTSYS:
 	case -ERESTARTNOINTR:
 	case -ERESTARTNOHAND:
 	case -ERESTART_RESTARTBLOCK:
-		return true;
 	case -EINTR:
-		return cancelled;	/* else it is the call's own result */
+		return true;
 	default:
 		return false;
 	}
+}
+
+static bool no_signal_on_its_way(struct mattx_gang *gang)
+{
+	bool none;
+
+	spin_lock_irq(&gang->lock);
+	none = list_empty(&gang->inbox) && !gang->sending;
+	spin_unlock_irq(&gang->lock);
+	return none;
+}
+
+/*
+ * A call that has raised a signal for its own thread does not return before that has
+ * arrived. Home has sent it ahead of the reply; the warden is still passing it on.
+ */
+static void await_own_signal(struct mattx_thread *thread, long ret)
+{
+	if (ret != -EPIPE && ret != -EFBIG)
+		return;
+	wait_event_interruptible_timeout(thread->gang->wait,
+					 no_signal_on_its_way(thread->gang), HZ);
 }
 
 /* The gang is gone at home or the thread is killed: it must not go on. */
@@ -215,10 +239,9 @@ static long wait_for_death(void)
 
 long mattx_call_once(struct mattx_request *rq)
 {
-	bool cancelled = false;
 	long ret = 0;
 
-	switch (round_trip(rq, &ret, &cancelled)) {
+	switch (round_trip(rq, &ret)) {
 	case TRIP_HOME:
 		return mattx_go_home(rq->thread, rq->nr, "its arguments");
 	case TRIP_LOST:
@@ -228,14 +251,15 @@ long mattx_call_once(struct mattx_request *rq)
 	case TRIP_MADE:
 		break;
 	}
+	await_own_signal(rq->thread, ret);
+	if (!interrupted(ret))
+		return ret;
 	if (rq->call->once)
-		return interrupted(ret, true) ? -EINTR : ret;
-	if (interrupted(ret, cancelled) && !signal_pending(current))
+		return -EINTR;
+	if (!signal_pending(current))
 		return MATTX_AGAIN;
-	/* the kernel decides whether a handler makes an EINTR of it */
-	if (ret == -EINTR && cancelled)
-		return -ERESTARTNOHAND;
-	return ret;
+	/* the kernel decides whether a handler makes an -EINTR of it */
+	return ret == -EINTR ? -ERESTARTNOHAND : ret;
 }
 
 static long call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,

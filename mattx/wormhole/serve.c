@@ -35,6 +35,7 @@ struct served {
 	struct mattx_layout layout;
 	u64 args[6];			/* as they came */
 	void *payload;
+	bool started;			/* under the thread's lock */
 	long ret;
 	struct work_struct work;	/* answers where that cannot be done at once */
 };
@@ -81,6 +82,7 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 			return -ENOMEM;
 	}
 	mattx_count_served(job->nr);
+	WRITE_ONCE(s->started, true);
 	return mattx_layout_build(layout, job->args);
 }
 
@@ -212,34 +214,103 @@ void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	}
 }
 
-static bool is_call(struct mattx_job *job, void *arg)
+/*
+ * A CANCEL interrupts a call that waits, and no other: natively, too, a signal does not
+ * keep a call from being made, and does not make -EINTR of an open() or fstat(). So
+ * as long as the thread is not seen asleep in its call we look again. What does not
+ * sleep and does not end is interrupted all the same after a while.
+ */
+struct cancel {
+	struct delayed_work work;
+	struct mattx_peer *peer;	/* holds a reference */
+	u64 gang, call;
+	s32 tid;
+	unsigned long deadline;
+	struct task_struct *task;	/* of the thread, while that is held */
+	bool found;			/* the call is there */
+	bool done;			/* it was interrupted */
+};
+
+#define CANCEL_ANYWAY	(HZ / 2)
+
+/* Under the thread's lock. Return: whether it is to be interrupted now. */
+static bool cancel_now(struct mattx_job *job, void *arg)
 {
-	const struct served *want = arg, *s;
+	struct cancel *c = arg;
+	struct served *s;
 
 	if (job->start != served_start)
 		return false;
 	s = container_of(job, struct served, job);
-	return s->call == want->call && s->peer == want->peer;
+	if (s->call != c->call || s->peer != c->peer)
+		return false;
+	c->found = true;
+	if (!READ_ONCE(s->started))
+		return false;
+	c->done = READ_ONCE(c->task->__state) & TASK_INTERRUPTIBLE ||
+		  time_after(jiffies, c->deadline);
+	return c->done;
 }
 
-void mattx_serve_cancel(struct mattx_peer *peer, u64 gang_id, const void *payload, u32 len)
+/* Return: whether there is nothing more to be done. */
+static bool try_cancel(struct cancel *c)
 {
-	const struct mattx_frame_cancel *cancel = payload;
-	struct served want = { .peer = peer };
+	struct mattx_gang *gang = mattx_gang_find(c->peer, c->gang);
 	struct mattx_thread *thread;
-	struct mattx_gang *gang;
+	bool over = true;
 
-	if (len != sizeof(*cancel))
-		return;
-	want.call = le64_to_cpu(cancel->call);
-	gang = mattx_gang_find(peer, gang_id);
 	if (!gang)
-		return;
-	thread = mattx_gang_thread(gang, le32_to_cpu(cancel->tid));
-	if (thread)
-		mattx_body_cancel(thread, is_call, &want);
-	mattx_thread_put(thread);
+		return true;
+	thread = mattx_gang_thread(gang, c->tid);
+	if (thread) {
+		c->found = false;
+		c->task = thread->task;
+		mattx_body_cancel(thread, cancel_now, c);
+		over = c->done || !c->found;
+		mattx_thread_put(thread);
+	}
 	mattx_gang_put(gang);
+	return over;
+}
+
+static atomic_t cancels;	/* under way; their timers are waited for at unload */
+
+static void cancel_free(struct cancel *c)
+{
+	mattx_peer_put(c->peer);
+	kfree(c);
+	atomic_dec(&cancels);
+}
+
+static void cancel_again(struct work_struct *work)
+{
+	struct cancel *c = container_of(to_delayed_work(work), struct cancel, work);
+
+	if (try_cancel(c))
+		cancel_free(c);
+	else
+		queue_delayed_work(serve_wq, &c->work, 1);
+}
+
+void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload, u32 len)
+{
+	const struct mattx_frame_cancel *frame = payload;
+	struct cancel *c;
+
+	if (len != sizeof(*frame) || frame->pad) {
+		pr_warn_ratelimited("node %s sent a malformed cancellation\n",
+				    mattx_peer_name(peer));
+		return;
+	}
+	c = kzalloc(sizeof(*c), GFP_KERNEL | __GFP_NOFAIL);
+	atomic_inc(&cancels);
+	c->peer = mattx_peer_hold(peer);
+	c->gang = gang;
+	c->call = le64_to_cpu(frame->call);
+	c->tid = le32_to_cpu(frame->tid);
+	c->deadline = jiffies + CANCEL_ANYWAY;
+	INIT_DELAYED_WORK(&c->work, cancel_again);
+	cancel_again(&c->work.work);
 }
 
 int mattx_serve_init(void)
@@ -248,7 +319,10 @@ int mattx_serve_init(void)
 	return serve_wq ? 0 : -ENOMEM;
 }
 
+/* There are no gangs any more, so a cancellation finds nothing and ends. */
 void mattx_serve_exit(void)
 {
+	while (atomic_read(&cancels))
+		schedule_timeout_uninterruptible(1);
 	destroy_workqueue(serve_wq);
 }

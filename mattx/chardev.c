@@ -18,6 +18,8 @@
 #include "gang/internal.h"
 #include "main.h"
 
+#define MAX_CALLS	4096		/* of one MATTX_IOC_CALLS */
+
 struct handle {
 	struct mutex lock;		/* gang: set once; held for no longer */
 	struct mattx_gang *gang;	/* holds a reference */
@@ -478,6 +480,34 @@ static long ioc_call(struct mattx_gang *gang, void __user *user)
 	return copy_to_user(user, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
 
+static long ioc_calls(struct mattx_gang *gang, void __user *user)
+{
+	struct mattx_ioc_buf arg;
+	struct mattx_ioc_call *calls;
+	struct mattx_thread *thread;
+	u32 n;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	n = arg.len / sizeof(*calls);
+	if (!n || n > MAX_CALLS || arg.len % sizeof(*calls))
+		return -EINVAL;
+	if (!is_body(gang))
+		return -EBUSY;
+	thread = mattx_gang_thread(gang, arg.tid);
+	if (!thread)
+		return -ESRCH;
+	calls = vmemdup_user(u64_to_user_ptr(arg.ptr), arg.len);
+	err = PTR_ERR_OR_ZERO(calls);
+	if (!err)
+		err = mattx_body_calls(thread, calls, n, u64_to_user_ptr(arg.ptr), &arg.len);
+	mattx_thread_put(thread);
+	if (!err && copy_to_user(user, &arg, sizeof(arg)))
+		err = -EFAULT;
+	return err;
+}
+
 static long ioc_stub(struct mattx_gang *gang, void __user *user)
 {
 	struct mattx_ioc_body arg;
@@ -571,6 +601,8 @@ static long chardev_ioctl(struct file *file, unsigned int cmd, unsigned long use
 		return ioc_info(gang, user);
 	case MATTX_IOC_CALL:
 		return ioc_call(gang, user);
+	case MATTX_IOC_CALLS:
+		return ioc_calls(gang, user);
 	case MATTX_IOC_WARDEN:
 		return mattx_warden(gang);
 	case MATTX_IOC_THAW:

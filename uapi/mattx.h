@@ -213,6 +213,11 @@ enum mattx_range_kind {
 #define MATTX_IOC_WARDEN	_IO(MATTX_IOC_MAGIC, 19)
 /* Kill a body that was not committed, or the guest or deputy whatever it does. */
 #define MATTX_IOC_KILL		_IO(MATTX_IOC_MAGIC, 20)
+/*
+ * struct mattx_ioc_call[]: calls that thread tid makes one after the other until one
+ * fails. Out: len of those that were made, the last one being the one that failed.
+ */
+#define MATTX_IOC_CALLS		_IOWR(MATTX_IOC_MAGIC, 21, struct mattx_ioc_buf)
 
 /* ---------------------------------------------------------------- netlink */
 

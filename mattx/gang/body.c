@@ -26,6 +26,7 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <asm/fpu/api.h>
 #include "internal.h"
 #include "../compat.h"
@@ -226,17 +227,22 @@ void mattx_body_drop_jobs(struct mattx_thread *thread)
 	}
 }
 
-/* A call that somebody waits for. */
+/* A call that somebody waits for, or several. */
 struct waited_job {
 	struct mattx_job job;
 	struct kref ref;		/* the waiter's and the job's */
 	struct completion ended;
 	long ret;
+	struct mattx_ioc_call *calls;	/* NULL: one call only; kvmalloc'ed */
+	u32 nr_calls, made;
 };
 
 static void waited_release(struct kref *ref)
 {
-	kfree(container_of(ref, struct waited_job, ref));
+	struct waited_job *w = container_of(ref, struct waited_job, ref);
+
+	kvfree(w->calls);
+	kfree(w);
 }
 
 static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
@@ -244,12 +250,31 @@ static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
 	return 0;
 }
 
+static void take_call(struct waited_job *w)
+{
+	const struct mattx_ioc_call *call = &w->calls[w->made];
+	int i;
+
+	w->job.nr = call->nr;
+	for (i = 0; i < 6; i++)
+		w->job.args[i] = call->args[i];
+}
+
 static void waited_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
 {
 	struct waited_job *w = container_of(job, struct waited_job, job);
 
 	w->ret = ret;
-	complete(&w->ended);
+	if (w->calls) {
+		w->calls[w->made++].ret = ret;
+		if (!IS_ERR_VALUE(ret) && w->made < w->nr_calls) {
+			take_call(w);
+			if (!mattx_body_queue(thread, job))
+				return;
+			w->ret = -ESRCH;
+		}
+	}
+	complete_all(&w->ended);	/* not complete(): completion_done() is asked */
 	kref_put(&w->ref, waited_release);
 }
 
@@ -258,35 +283,50 @@ static bool is_job(struct mattx_job *job, void *arg)
 	return job == arg;
 }
 
-/* Queues a job and waits for its end; @init prepares it. */
+static struct waited_job *waited_alloc(int (*start)(struct mattx_thread *, struct mattx_job *))
+{
+	struct waited_job *w = kzalloc(sizeof(*w), GFP_KERNEL);
+
+	if (!w)
+		return NULL;
+	kref_init(&w->ref);
+	init_completion(&w->ended);
+	w->job.start = start;
+	w->job.done = waited_done;
+	return w;
+}
+
+/* Queues a job and waits for its end. The caller keeps its reference. */
+static long run_waited(struct mattx_thread *thread, struct waited_job *w)
+{
+	long ret;
+
+	kref_get(&w->ref);
+	ret = mattx_body_queue(thread, &w->job);
+	if (ret) {
+		kref_put(&w->ref, waited_release);
+		return ret;
+	}
+	if (wait_for_completion_killable(&w->ended)) {
+		mattx_body_cancel(thread, is_job, &w->job);
+		return -EINTR;
+	}
+	return w->ret;
+}
+
 static long run_job(struct mattx_thread *thread, u32 nr, const u64 args[6],
 		    int (*start)(struct mattx_thread *, struct mattx_job *))
 {
-	struct waited_job *w = kzalloc(sizeof(*w), GFP_KERNEL);
+	struct waited_job *w = waited_alloc(start);
 	long ret;
 	int i;
 
 	if (!w)
 		return -ENOMEM;
-	kref_init(&w->ref);
-	kref_get(&w->ref);
-	init_completion(&w->ended);
-	w->job.start = start;
-	w->job.done = waited_done;
 	w->job.nr = nr;
 	for (i = 0; i < 6; i++)
 		w->job.args[i] = args[i];
-	ret = mattx_body_queue(thread, &w->job);
-	if (ret) {
-		kfree(w);
-		return ret;
-	}
-	if (wait_for_completion_killable(&w->ended)) {
-		mattx_body_cancel(thread, is_job, &w->job);
-		ret = -EINTR;
-	} else {
-		ret = w->ret;
-	}
+	ret = run_waited(thread, w);
 	kref_put(&w->ref, waited_release);
 	return ret;
 }
@@ -304,6 +344,38 @@ long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6])
 	if (mattx_fault(MATTX_FAULT_CALL))
 		return -ENOMEM;
 	return run_job(thread, nr, args, waited_start);
+}
+
+/**
+ * mattx_body_calls() - have a body's thread make several system calls
+ * @calls: kvmalloc'ed, taken over in any case
+ * @user: where the results are to be copied
+ * @len: out: bytes of the calls that were made
+ *
+ * Context: process; sleeps, killable. Return: 0 also when a call has failed, which is
+ * then the last one made; -ESRCH, -EINTR, -ENOMEM, -EFAULT.
+ */
+int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, u32 n,
+		     void __user *user, u32 *len)
+{
+	struct waited_job *w = waited_alloc(waited_start);
+	long ret;
+
+	if (!w) {
+		kvfree(calls);
+		return -ENOMEM;
+	}
+	w->calls = calls;
+	w->nr_calls = n;
+	take_call(w);
+	ret = -ENXIO;
+	if (thread->gang->stub)
+		ret = mattx_fault(MATTX_FAULT_CALL) ? -ENOMEM : run_waited(thread, w);
+	*len = w->made * sizeof(*calls);
+	if (w->made && completion_done(&w->ended))
+		ret = copy_to_user(user, calls, *len) ? -EFAULT : 0;
+	kref_put(&w->ref, waited_release);
+	return ret;
 }
 
 /* A job without a call: start does all. */

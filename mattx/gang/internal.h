@@ -62,6 +62,8 @@ void mattx_thread_kick(struct mattx_thread *thread);
 int mattx_body_first_stub(struct mattx_gang *gang, u64 addr, u64 len);
 int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len);
 long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
+int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, u32 n,
+		     void __user *user, u32 *len);
 void mattx_body_drop_jobs(struct mattx_thread *thread);
 
 /* state.c */

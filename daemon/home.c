@@ -135,10 +135,8 @@ static int unmap_gone(struct home *h)
 				ret = bad_range(h, "unmapped", gone.run[i].start,
 						gone.run[i].end);
 		if (!ret)
-			ret = failed_at(h, body_call(&h->body, h->body.tgid, SYS_munmap,
-						     gone.run[i].start,
-						     gone.run[i].end - gone.run[i].start),
-					"unmap", gone.run[i].start, gone.run[i].end);
+			ret = body_range(&h->body, "unmap", 0, SYS_munmap, gone.run[i].start,
+					 gone.run[i].end, 0, 0, 0, 0);
 	}
 	runs_free(&here);
 	runs_free(&gone);
@@ -160,8 +158,7 @@ static int adapt(struct home *h, const struct stream_vma *vma, const struct vma 
 	ret = body_protect(&h->body, &want, start, end, have->flags & VMA_WIRE);
 	if (ret || vma->prot == have->prot)
 		return ret;
-	return failed_at(h, body_call(&h->body, h->body.tgid, SYS_mprotect, start, end - start,
-				      vma->prot), "protect", start, end);
+	return body_range(&h->body, "protect", 0, SYS_mprotect, start, end, vma->prot, 0, 0, 0);
 }
 
 static int map_new(struct home *h, const struct stream_vma *vma, uint64_t start,
@@ -236,6 +233,7 @@ static int on_layout(struct image *image)
 	for (i = 0; i < image->n && !ret; i++)
 		if (!(image->vma[i].flags & VMA_VDSO))
 			ret = match(h, &image->vma[i]);
+	ret = ret ?: body_flush(&h->body);
 	return ret ?: read_maps(h);
 }
 
@@ -288,9 +286,8 @@ static int on_keep(struct image *image, const struct runs *runs)
 
 static int drop(struct home *h, uint64_t start, uint64_t end, bool locked)
 {
-	return failed_at(h, body_call(&h->body, h->body.tgid, SYS_madvise, start, end - start,
-				      locked ? MADV_DONTNEED_LOCKED : MADV_DONTNEED),
-			 "drop", start, end);
+	return body_range(&h->body, "drop", 0, SYS_madvise, start, end,
+			  locked ? MADV_DONTNEED_LOCKED : MADV_DONTNEED, 0, 0, 0);
 }
 
 /* All pages are there: what is here, but was neither sent nor kept, is gone. */
@@ -335,7 +332,7 @@ static int on_rest(struct image *image)
 	runs_free(&stay);
 	runs_free(&lost);
 	runs_free(&own);
-	return ret;
+	return ret ?: body_flush(&h->body);
 }
 
 /* ------------------------------------------------------------- threads */
@@ -501,6 +498,7 @@ int home_serve(struct job *job, const struct stream_return *back)
 	maps_free(&h->maps);
 	runs_free(&h->keep);
 	runs_free(&h->data);
+	body_free(&h->body);
 	free(h);
 	return ret;
 }

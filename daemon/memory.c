@@ -36,6 +36,9 @@
 #define SLOTS		4	/* blocks between reader and sender */
 #define PAGEMAP_CHUNK	65536	/* entries read at once */
 
+#define ROUNDS		6	/* of pre-copy at most */
+#define ENOUGH		(4u << 20)	/* bytes that may be left for the freeze */
+
 /* ---------------------------------------------------------- open, close */
 
 static int open_proc(pid_t pid, const char *name, int mode)
@@ -641,24 +644,70 @@ static int send_scan(struct memory *m, struct scan *s, bool frozen)
 	return ret;
 }
 
-int memory_precopy(struct memory *m)
+/* What would have to be sent now, by a look at the running process. */
+static int estimate(struct memory *m, uint64_t *bytes)
 {
 	struct scan s;
+	int ret = scan(m, &s);
+
+	*bytes = runs_bytes(&s.todo);
+	scan_free(&s);
+	return ret;
+}
+
+/* Looks while the process stands still, and has the kernel begin anew. */
+static int snapshot(struct memory *m, struct scan *s, int (*freeze)(struct job *job))
+{
+	int fd = freeze(m->job), ret;
+
+	*s = (struct scan){ .m = m };
+	if (fd < 0)
+		return fd;
+	ret = announce(m, false);
+	if (!ret)
+		ret = scan(m, s);
+	if (!ret)
+		ret = memory_forget(m->job, m->pid);
+	close(fd);
+	return ret;
+}
+
+static int first_round(struct memory *m)
+{
+	struct scan s = { .m = m };
 	int ret;
 
-	m->phase = "pre-copy";
-	m->sent = m->total = 0;
 	/* Before the pages are read: what is written from now on is sent again. */
 	ret = memory_forget(m->job, m->pid);
-	if (ret)
-		return ret;
-	ret = announce(m, false);
-	if (ret)
-		return ret;
-	ret = scan(m, &s);
+	if (!ret)
+		ret = announce(m, false);
+	if (!ret)
+		ret = scan(m, &s);
 	if (!ret)
 		ret = send_scan(m, &s, false);
 	scan_free(&s);
+	return ret;
+}
+
+int memory_precopy(struct memory *m, int (*freeze)(struct job *job))
+{
+	uint64_t before = UINT64_MAX, left;
+	struct scan s;
+	int round, ret;
+
+	m->phase = "pre-copy";
+	m->sent = m->total = 0;
+	ret = first_round(m);
+	for (round = 1; round < ROUNDS && !ret; round++) {
+		ret = estimate(m, &left);
+		if (ret || left < ENOUGH || left > before / 4 * 3)
+			break;
+		before = left;
+		ret = snapshot(m, &s, freeze);
+		if (!ret)
+			ret = send_scan(m, &s, false);
+		scan_free(&s);
+	}
 	return ret;
 }
 

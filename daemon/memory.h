@@ -35,10 +35,14 @@ int memory_forget(struct job *job, pid_t pid);
 
 /**
  * memory_precopy() - send the pages of a process that runs
- * @handle: of /dev/mattx, unbound. Frozen for moments to learn what was written.
- * Comes back when little is left to be sent, or more rounds would not help.
+ * @freeze: stops it for a moment and returns a descriptor whose closing lets it go on;
+ *	or a negative errno after job_fail()
+ *
+ * What was written meanwhile is sent again, in rounds, as long as that makes it less.
+ * The kernel cannot tell and forget in one step what was written, so each round but
+ * the first begins with such a moment.
  */
-int memory_precopy(struct memory *m);
+int memory_precopy(struct memory *m, int (*freeze)(struct job *job));
 
 /**
  * memory_rest() - the process is frozen: send its layout and what is not there yet

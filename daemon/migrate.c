@@ -66,6 +66,22 @@ static int freeze(struct job *job, int handle, pid_t pid)
 	return job_fail(job, error, "cannot be frozen: %s", strerror(error));
 }
 
+/* For the pre-copy. Return: a handle that lets it go on when it is closed. */
+static int stop_for_a_moment(struct job *job)
+{
+	int handle = open_handle(job), ret;
+
+	if (handle < 0)
+		return handle;
+	ret = freeze(job, handle, job->pid);
+	if (!ret && !job_alive(job))
+		ret = job_fail(job, ESRCH, "has ended");
+	if (!ret)
+		return handle;
+	close(handle);
+	return ret;
+}
+
 /* Puts the stub into the frozen process. body->stub is where. */
 static int put_stub(struct body *body)
 {
@@ -282,7 +298,7 @@ static int go_out(struct way_out *w)
 	if (!ret)
 		ret = memory_open(&w->memory, job, job->pid);
 	if (!ret)
-		ret = memory_precopy(&w->memory);
+		ret = memory_precopy(&w->memory, stop_for_a_moment);
 	return ret ?: hand_over(w);
 }
 

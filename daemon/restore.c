@@ -116,56 +116,123 @@ static int must_at(struct body *body, long ret, const char *what, uint64_t start
 			(unsigned long long)start, (unsigned long long)end, strerror(-ret));
 }
 
+/* -------------------------------------------------------- calls in rows */
+
+/* Makes queued calls from number @at on. Return: how many were made; negative errno. */
+static int make_calls(struct body *body, unsigned int at)
+{
+	struct body_queue *q = body->queue;
+	struct mattx_ioc_buf arg = { .tid = body->tgid,
+				     .len = (q->n - at) * sizeof(q->call[0]),
+				     .ptr = (uintptr_t)&q->call[at] };
+
+	if (ioctl(body->handle, MATTX_IOC_CALLS, &arg))
+		return -errno;
+	return arg.len / sizeof(q->call[0]);
+}
+
+/* What is wrong with a call that was made? Return: 0 or a negative errno. */
+static int verdict(const struct mattx_ioc_call *call, int allow)
+{
+	if (call->ret < 0 && call->ret >= -4095)
+		return allow && call->ret == -allow ? 0 : (int)call->ret;
+	/* a kernel that does not know MAP_FIXED_NOREPLACE goes elsewhere */
+	return call->nr == SYS_mmap && (uint64_t)call->ret != call->args[0] ? -EEXIST : 0;
+}
+
+int body_flush(struct body *body)
+{
+	struct body_queue *q = body->queue;
+	unsigned int at = 0, last;
+	int made, ret = 0;
+
+	while (q && at < q->n && !ret) {
+		made = make_calls(body, at);
+		last = made > 0 ? at + made - 1 : at;
+		/* only the last one can have failed, or mapped elsewhere */
+		for (; at < last && !ret; at++)
+			ret = verdict(&q->call[at], 0);
+		if (!ret)
+			ret = made > 0 ? verdict(&q->call[last], q->note[last].allow) :
+			      made ? made : -EIO;
+		else
+			last = at - 1;
+		if (ret)
+			job_fail(body->job, ret, "cannot %s %llx-%llx: %s", q->note[last].what,
+				 (unsigned long long)q->call[last].args[0],
+				 (unsigned long long)(q->call[last].args[0] +
+						      q->call[last].args[1]),
+				 strerror(-ret));
+		at = last + 1;
+	}
+	if (q)
+		q->n = 0;
+	return ret;
+}
+
+int body_range(struct body *body, const char *what, int allow, long nr, uint64_t start,
+	       uint64_t end, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	struct body_queue *q = body->queue;
+	int ret = 0;
+
+	if (!q) {
+		q = body->queue = calloc(1, sizeof(*q));
+		if (!q)
+			return job_fail(body->job, ENOMEM, "out of memory");
+	}
+	if (q->n == BODY_CALLS)
+		ret = body_flush(body);
+	q->call[q->n] = (struct mattx_ioc_call){
+		.nr = nr, .args = { start, end - start, c, d, e, f },
+	};
+	q->note[q->n].what = what;
+	q->note[q->n++].allow = allow;
+	return ret;
+}
+
+void body_free(struct body *body)
+{
+	free(body->queue);
+	body->queue = NULL;
+}
+
 /* ------------------------------------------------------------- mappings */
 
 int body_map(struct body *body, const struct stream_vma *vma, uint64_t start,
 	     uint64_t end, uint32_t prot)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-	long ret;
 
 	if (vma->flags & VMA_GROWSDOWN)
 		flags |= MAP_GROWSDOWN | MAP_STACK;
 	/* what the process cannot write does not count as memory it may use up */
 	if (vma->flags & VMA_NORESERVE || !(vma->prot & PROT_WRITE))
 		flags |= MAP_NORESERVE;
-	ret = body_call(body, body->tgid, SYS_mmap, start, end - start, prot, flags, -1ull, 0);
-	if (ret >= 0 && (uint64_t)ret != start) {
-		body_call(body, body->tgid, SYS_munmap, ret, end - start);
-		ret = -EEXIST;
-	}
-	return must_at(body, ret, "map", start, end);
+	return body_range(body, "map", 0, SYS_mmap, start, end, prot, flags, -1ull, 0);
 }
 
 int body_protect(struct body *body, const struct stream_vma *vma, uint64_t start,
 		 uint64_t end, uint32_t from)
 {
-	uint64_t len = end - start;
-	int advice[8], n, i;
-	long ret = 0;
+	int advice[8], n, i, ret = 0;
 
 	n = image_advice(from, vma->flags, advice);
-	for (i = 0; i < n && ret >= 0; i++) {
-		ret = body_call(body, body->tgid, SYS_madvise, start, len, advice[i]);
+	for (i = 0; i < n && !ret; i++) {
 		/* a kernel without KSM or huge pages does without */
-		if (ret == -EINVAL && (advice[i] == MADV_MERGEABLE ||
-				       advice[i] == MADV_UNMERGEABLE ||
-				       advice[i] == MADV_HUGEPAGE ||
-				       advice[i] == MADV_NOHUGEPAGE))
-			ret = 0;
+		bool soft = advice[i] == MADV_MERGEABLE || advice[i] == MADV_UNMERGEABLE ||
+			    advice[i] == MADV_HUGEPAGE || advice[i] == MADV_NOHUGEPAGE;
+
+		ret = body_range(body, "advise about", soft ? EINVAL : 0, SYS_madvise, start,
+				 end, advice[i], 0, 0, 0);
 	}
-	if (ret < 0)
-		return must_at(body, ret, "advise about", start, end);
-	if (!((from ^ vma->flags) & VMA_LOCKED))
-		return 0;
+	if (ret || !((from ^ vma->flags) & VMA_LOCKED))
+		return ret;
 	if (!(vma->flags & VMA_LOCKED))
-		return must_at(body, body_call(body, body->tgid, SYS_munlock, start, len),
-			       "unlock", start, end);
-	ret = body_call(body, body->tgid, SYS_mlock2, start, len,
-			vma->flags & VMA_ONFAULT ? MLOCK_ONFAULT : 0);
-	if (ret == -ENOMEM && !vma->prot)
-		ret = 0;		/* locked, but there is nothing to be had */
-	return must_at(body, ret, "lock", start, end);
+		return body_range(body, "unlock", 0, SYS_munlock, start, end, 0, 0, 0, 0);
+	/* what may not be touched is locked, but there is nothing to be had */
+	return body_range(body, "lock", vma->prot ? 0 : ENOMEM, SYS_mlock2, start, end,
+			  vma->flags & VMA_ONFAULT ? MLOCK_ONFAULT : 0, 0, 0, 0);
 }
 
 /* ---------------------------------------------------------- the process */
@@ -283,13 +350,13 @@ static int empty(struct restore *r)
 		const struct vma *vma = &maps.vma[i];
 
 		if (!(vma->flags & VMA_VDSO))
-			ret = must_at(body, body_call(body, body->tgid, SYS_munmap, vma->start,
-						      vma->end - vma->start),
-				      "unmap", vma->start, vma->end);
+			ret = body_range(body, "unmap", 0, SYS_munmap, vma->start, vma->end,
+					 0, 0, 0, 0);
 		else if (n < VDSO_PIECES)
 			own[n++] = *vma;
 	}
 	maps_free(&maps);
+	ret = ret ?: body_flush(body);
 	if (!ret)
 		ret = place_vdso(r, own, n);
 	r->emptied = true;
@@ -320,13 +387,38 @@ static int note_vdso(struct restore *r)
 	return 0;
 }
 
+static bool same_kind(const struct stream_vma *a, const struct stream_vma *b)
+{
+	return !((a->flags ^ b->flags) & (VMA_GROWSDOWN | VMA_NORESERVE | VMA_VDSO)) &&
+	       !((a->prot ^ b->prot) & PROT_WRITE);
+}
+
+/* Maps what of mapping @vma, which goes on to @end, is in @come. @at: a place in that. */
+static int map_missing(struct restore *r, const struct stream_vma *vma, uint64_t end,
+		       const struct runs *come, size_t *at)
+{
+	size_t i;
+	int ret = 0;
+
+	while (*at < come->n && come->run[*at].end <= vma->start)
+		++*at;
+	for (i = *at; i < come->n && come->run[i].start < end && !ret; i++) {
+		uint64_t from = come->run[i].start, to = come->run[i].end;
+
+		from = from > vma->start ? from : vma->start;
+		to = to < end ? to : end;
+		ret = stream_fault(r->image.job, FAULT_HOST_MAP) ?:
+		      body_map(&r->body, vma, from, to, PROT_READ | PROT_WRITE);
+	}
+	return ret;
+}
+
 /* The body's mappings become those of the layout; contents stay where both have one. */
 static int on_layout(struct image *image)
 {
 	struct restore *r = image->arg;
-	struct body *body = &r->body;
 	struct runs gone = { 0 }, come = { 0 };
-	size_t i, j = 0;
+	size_t i, j, at = 0;
 	int ret;
 
 	ret = note_vdso(r);
@@ -337,29 +429,20 @@ static int on_layout(struct image *image)
 	runs_combine(&gone, &r->mapped, RUNS_MINUS, &image->mapped);
 	runs_combine(&come, &image->mapped, RUNS_MINUS, &r->mapped);
 	for (i = 0; i < gone.n && !ret; i++)
-		ret = must_at(body, body_call(body, body->tgid, SYS_munmap, gone.run[i].start,
-					      gone.run[i].end - gone.run[i].start),
-			      "unmap", gone.run[i].start, gone.run[i].end);
-	for (i = 0; i < image->n && !ret; i++) {
-		const struct stream_vma *vma = &image->vma[i];
-
-		while (j < come.n && come.run[j].end <= vma->start)
-			j++;
-		for (size_t k = j; k < come.n && come.run[k].start < vma->end && !ret; k++) {
-			uint64_t start = come.run[k].start, end = come.run[k].end;
-
-			if (vma->flags & VMA_VDSO)
-				break;
-			start = start > vma->start ? start : vma->start;
-			end = end < vma->end ? end : vma->end;
-			ret = stream_fault(image->job, FAULT_HOST_MAP) ?:
-			      body_map(body, vma, start, end, PROT_READ | PROT_WRITE);
-		}
+		ret = body_range(&r->body, "unmap", 0, SYS_munmap, gone.run[i].start,
+				 gone.run[i].end, 0, 0, 0, 0);
+	for (i = 0; i < image->n && !ret; i = j) {
+		/* several in a row that differ only later are mapped as one */
+		for (j = i + 1; j < image->n && image->vma[j].start == image->vma[j - 1].end &&
+		     same_kind(&image->vma[i], &image->vma[j]); j++)
+			;
+		if (!(image->vma[i].flags & VMA_VDSO))
+			ret = map_missing(r, &image->vma[i], image->vma[j - 1].end, &come, &at);
 	}
 	runs_combine(&r->mapped, &image->mapped, RUNS_OR, &come);
 	runs_free(&gone);
 	runs_free(&come);
-	return ret;
+	return ret ?: body_flush(&r->body);
 }
 
 /* Has the body read @bytes from the socket to where they belong. */
@@ -411,12 +494,9 @@ static int on_drop(struct image *image, const struct runs *runs)
 	int ret = 0;
 
 	for (i = 0; i < runs->n && !ret; i++)
-		ret = must_at(&r->body,
-			      body_call(&r->body, r->body.tgid, SYS_madvise,
-					runs->run[i].start,
-					runs->run[i].end - runs->run[i].start, MADV_DONTNEED),
-			      "drop", runs->run[i].start, runs->run[i].end);
-	return ret;
+		ret = body_range(&r->body, "drop", 0, SYS_madvise, runs->run[i].start,
+				 runs->run[i].end, MADV_DONTNEED, 0, 0, 0);
+	return ret ?: body_flush(&r->body);
 }
 
 static int on_keep(struct image *image, const struct runs *runs)
@@ -570,22 +650,24 @@ static int set_process(struct restore *r)
 
 static int set_protections(struct restore *r)
 {
+	const struct stream_vma *vma = r->image.vma;
 	struct body *body = &r->body;
-	size_t i;
+	size_t i, j;
 	int ret = 0;
 
-	for (i = 0; i < r->image.n && !ret; i++) {
-		const struct stream_vma *vma = &r->image.vma[i];
-
-		if (vma->flags & VMA_VDSO)
-			continue;
-		ret = body_protect(body, vma, vma->start, vma->end, 0);
-		if (!ret && vma->prot != (PROT_READ | PROT_WRITE))
-			ret = must_at(body, body_call(body, body->tgid, SYS_mprotect, vma->start,
-						      vma->end - vma->start, vma->prot),
-				      "protect", vma->start, vma->end);
+	for (i = 0; i < r->image.n && !ret; i++)
+		if (!(vma[i].flags & VMA_VDSO))
+			ret = body_protect(body, &vma[i], vma[i].start, vma[i].end, 0);
+	for (i = 0; i < r->image.n && !ret; i = j) {
+		for (j = i + 1; j < r->image.n && vma[j].start == vma[j - 1].end &&
+		     vma[j].prot == vma[i].prot &&
+		     !((vma[j].flags ^ vma[i].flags) & VMA_VDSO); j++)
+			;
+		if (!(vma[i].flags & VMA_VDSO) && vma[i].prot != (PROT_READ | PROT_WRITE))
+			ret = body_range(body, "protect", 0, SYS_mprotect, vma[i].start,
+					 vma[j - 1].end, vma[i].prot, 0, 0, 0);
 	}
-	return ret;
+	return ret ?: body_flush(body);
 }
 
 static int set_ranges(struct restore *r)
@@ -760,6 +842,7 @@ int restore_serve(struct job *job, const struct stream_start *start)
 	}
 	image_free(&r->image);
 	runs_free(&r->mapped);
+	body_free(&r->body);
 	free(r);
 	return ret;
 }

@@ -291,6 +291,7 @@ static uint16_t *port_of(struct config_node *node)
 static int finish(struct parser *p)
 {
 	struct config *config = p->config;
+	const struct config_node *self;
 	size_t i;
 
 	for (i = 0; i < config->nr_nodes; i++)
@@ -305,6 +306,10 @@ static int finish(struct parser *p)
 	if (!config_self(config) && !config->discover)
 		return wrong(p, p->name_line ? p->name_line : p->line,
 			     "no line \"node = %s ADDRESS\" for this node", config->name);
+	self = config_self(config);
+	if (self && config->discover && self->addr.ss_family != AF_INET)
+		return wrong(p, self->line, "discover announces IPv4: %s needs such an address here",
+			     config->name);
 	return 1;
 }
 

@@ -98,6 +98,19 @@ struct conn *conn_client(const struct sockaddr *addr, socklen_t len, const struc
 	return conn;
 }
 
+/* An IPv4 address that an IPv6 socket shows as one of its own. */
+static void unmap_address(struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (addr->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+		return;
+	in.sin_port = in6->sin6_port;
+	memcpy(&in.sin_addr, &in6->sin6_addr.s6_addr[12], sizeof(in.sin_addr));
+	memcpy(addr, &in, sizeof(in));
+}
+
 struct conn *conn_server(int fd, conn_decide decide)
 {
 	struct conn *conn = conn_new(fd, true);
@@ -108,6 +121,7 @@ struct conn *conn_server(int fd, conn_decide decide)
 	conn->decide = decide;
 	if (getpeername(fd, (struct sockaddr *)&conn->addr, &len))
 		conn->addr.ss_family = AF_UNSPEC;
+	unmap_address(&conn->addr);
 	return conn;
 }
 

@@ -23,6 +23,7 @@
 #include "auth.h"
 #include "config.h"
 #include "control.h"
+#include "discover.h"
 #include "facts.h"
 #include "homing.h"
 #include "job_main.h"
@@ -342,6 +343,8 @@ static int start(const struct options *o, char *cause, size_t cause_len)
 		ret = listen_init(cause, cause_len);
 	if (!ret)
 		ret = control_init(o->socket, cause, cause_len);
+	if (!ret)
+		ret = discover_init(cause, cause_len);
 	return ret;
 }
 
@@ -352,6 +355,7 @@ static void stop(const struct options *o)
 
 	if (self.ending_fd >= 0 && write(self.ending_fd, &one, sizeof(one)) < 0)
 		log_debug("eventfd: %m");
+	discover_exit();
 	listen_exit();
 	jobs_exit(END_MS);
 	homing_exit();

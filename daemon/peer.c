@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <netinet/in.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -42,6 +44,8 @@ struct peer {
 	struct peer *next;
 	struct node_info info;
 	bool self;
+	bool fixed;		/* in the configuration */
+	uint64_t told_by, told_at;	/* the last announcement's daemon and clock */
 	uint64_t known;		/* the instance the module has, 0: none */
 	char cause[CONN_CAUSE_MAX];
 
@@ -193,6 +197,9 @@ int peer_decide(struct conn *conn)
 	if (!self.instance)
 		return cause_set(cause, size, ENODEV, "the module is not loaded at %s",
 				 self.config->name);
+	if (!peer && self.config->discover)
+		return cause_set(cause, size, EAGAIN, "%s has not discovered %s yet",
+				 self.config->name, theirs->name);
 	if (!peer || peer->self || strcmp(peer->info.name, theirs->name))
 		return cause_set(cause, size, ENOENT, "%s has no node %s in its configuration",
 				 self.config->name, theirs->name);
@@ -833,22 +840,76 @@ int peer_forget(struct peer *peer, char *cause, size_t cause_len)
 
 /* ----------------------------------------------------------- begin and end */
 
-static int add_peer(const struct config_node *node)
+static struct peer *add_peer(const char *name)
 {
 	struct peer *p = calloc(1, sizeof(*p)), **at;
 
 	if (!p)
-		return -ENOMEM;
-	snprintf(p->info.name, sizeof(p->info.name), "%s", node->name);
-	p->info.id = node->id;
-	p->info.addr = node->addr;
-	p->info.addr_len = node->addr_len;
-	p->self = node->id == self.config->id;
+		return NULL;
+	snprintf(p->info.name, sizeof(p->info.name), "%s", name);
+	p->info.id = node_id(name);
+	p->self = p->info.id == self.config->id;
 	p->retry_ms = p->link_retry_ms = RETRY_MIN_MS;
 	for (at = &peers; *at; at = &(*at)->next)
 		;
 	*at = p;
+	return p;
+}
+
+static int add_configured(const struct config_node *node)
+{
+	struct peer *p = add_peer(node->name);
+
+	if (!p)
+		return -ENOMEM;
+	p->info.addr = node->addr;
+	p->info.addr_len = node->addr_len;
+	p->fixed = true;
 	return 0;
+}
+
+void peer_address_set(const char *name, uint32_t address, uint16_t port)
+{
+	struct peer *p = peer_by_name(name);
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = address,
+	};
+
+	if (!p || p->fixed)
+		return;
+	if (p->info.addr_len == sizeof(in) && !memcmp(&p->info.addr, &in, sizeof(in)))
+		return;
+	memcpy(&p->info.addr, &in, sizeof(in));
+	p->info.addr_len = sizeof(in);
+	p->retry_at = 0;
+}
+
+void peer_discovered(const struct announcement *a)
+{
+	struct peer *p = peer_by_id(a->id);
+
+	if (p && (p->fixed || p->self))
+		return;
+	if (p && strcmp(p->info.name, a->name)) {
+		note_cause(p, "another node has a name with the same number: rename one");
+		return;
+	}
+	if (!p) {
+		p = add_peer(a->name);
+		if (!p)
+			return;
+		log_info("node %s: discovered", a->name);
+		peers_look();
+	}
+	/* not an old one that somebody sends again */
+	if (p->told_by == a->daemon && a->realtime <= p->told_at)
+		return;
+	p->told_by = a->daemon;
+	p->told_at = a->realtime;
+	peer_address_set(a->name, a->address, a->port);
+	peer_tick(p);
 }
 
 static int local_set(char *cause, size_t cause_len)
@@ -872,7 +933,9 @@ int peers_init(char *cause, size_t cause_len)
 	size_t i;
 
 	for (i = 0; !ret && i < self.config->nr_nodes; i++)
-		ret = add_peer(&self.config->nodes[i]);
+		ret = add_configured(&self.config->nodes[i]);
+	if (!ret && !config_self(self.config) && !add_peer(self.config->name))
+		ret = -ENOMEM;
 	ticker = event_new(self.base, -1, EV_PERSIST, tick, NULL);
 	if (ret || !ticker || event_add(ticker, &tv))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "discover.h"
 #include "job.h"
 #include "message.h"
 
@@ -61,6 +62,13 @@ int peer_decide(struct conn *conn);
  * peer_incoming() - such a connection is open; takes the conn
  */
 void peer_incoming(struct conn *conn);
+
+/**
+ * peer_discovered() - a node has announced itself
+ * peer_address_set() - where this node announces itself
+ */
+void peer_discovered(const struct announcement *a);
+void peer_address_set(const char *name, uint32_t address, uint16_t port);
 
 /**
  * peer_link_lost() - the module says so

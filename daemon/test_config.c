@@ -52,6 +52,7 @@ static const struct bad bads[] = {
 	{ "# a comment\nname = a\nnode = b 1.2.3.4\n", 2, "no line \"node = a ADDRESS\"" },
 	{ "name = a\nshared = relative\n", 2, "shared = /DIRECTORY" },
 	{ "name = a\ndiscover = an-interface-name-that-is-long\n", 2, "not an interface" },
+	{ "name = a\nnode = a ::1\ndiscover = eth0\n", 2, "announces IPv4" },
 	/* the same FNV-1a hash */
 	{ "name = a\nnode = a 1.2.3.4\nnode = liquid 1.2.3.5\nnode = costarring 1.2.3.6\n", 4,
 	  "give the same number" },

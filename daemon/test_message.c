@@ -2,7 +2,9 @@
 /* Messages between daemons: what is written is read; nothing else is believed. */
 #include <errno.h>
 
+#include "auth.h"
 #include "config.h"
+#include "discover.h"
 #include "message.h"
 #include "test.h"
 
@@ -173,6 +175,49 @@ static void test_others(void)
 	ok(msg_empty_read(1, cause, sizeof(cause)) == -EPROTO, "READY with a byte: %s", cause);
 }
 
+static void test_announcement(void)
+{
+	struct announcement a = {
+		.realtime = 5,
+		.daemon = 6,
+		.flags = DISCOVER_ANSWER,
+		.address = 0x0100007f,
+		.port = 7077,
+		.id = node_id("node1"),
+		.name = "node1",
+	}, back;
+	static const uint8_t key[32] = "a key of thirty-two bytes.......";
+	uint8_t d[DISCOVER_LEN + 1];
+	unsigned int i, taken = 0;
+
+	ok(!auth_init("node1", false, key, sizeof(key), cause, sizeof(cause)), "a key");
+	discover_write(d, &a);
+	ok(!discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) &&
+	   back.realtime == 5 && back.daemon == 6 && back.flags == DISCOVER_ANSWER &&
+	   back.address == a.address && back.port == 7077 && back.id == a.id &&
+	   !strcmp(back.name, "node1"), "an announcement goes there and back");
+	ok(discover_read(d, DISCOVER_LEN - 1, &back, cause, sizeof(cause)) == -EPROTO &&
+	   discover_read(d, DISCOVER_LEN + 1, &back, cause, sizeof(cause)) == -EPROTO &&
+	   discover_read(d, 0, &back, cause, sizeof(cause)) == -EPROTO, "of another length: %s",
+	   cause);
+	for (i = 0; i < 8 * DISCOVER_LEN; i++) {
+		discover_write(d, &a);
+		d[i / 8] ^= 1 << i % 8;
+		taken += !discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause));
+	}
+	ok(!taken, "no bit of it can be changed: %s", cause);
+	a.port = 0;
+	discover_write(d, &a);
+	ok(discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) == -EPROTO, "port 0: %s",
+	   cause);
+	a.port = 1;
+	a.id++;
+	discover_write(d, &a);
+	ok(discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) == -EPROTO,
+	   "not the name's number: %s", cause);
+	auth_exit();
+}
+
 static void read_any(const struct msg_head *head, const unsigned char *payload)
 {
 	struct progress progress;
@@ -222,6 +267,7 @@ int main(void)
 	test_bad_hello();
 	test_head();
 	test_others();
+	test_announcement();
 	test_fuzz();
 	return test_end();
 }

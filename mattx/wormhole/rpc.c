@@ -121,6 +121,7 @@ static int wait_reply(struct mattx_request *rq)
 	if (!rq->firm) {
 		if (!wait_for_completion_interruptible(&rq->ended))
 			return 0;
+		rq->cancelled = true;
 		send_cancel(rq);
 	}
 	if (!wait_for_completion_killable(&rq->ended))
@@ -219,15 +220,15 @@ static bool no_signal_on_its_way(struct mattx_gang *gang)
 }
 
 /*
- * A call that has raised a signal for its own thread does not return before that has
- * arrived. Home has sent it ahead of the reply; the warden is still passing it on.
+ * A call that has raised a signal for its own process (a write to a pipe that nobody
+ * reads, a kill) does not return before that has arrived. Home has sent it ahead of the
+ * reply, but the warden may still be passing it on.
  */
-static void await_own_signal(struct mattx_thread *thread, long ret)
+static void await_own_signal(struct mattx_gang *gang)
 {
-	if (ret != -EPIPE && ret != -EFBIG)
+	if (no_signal_on_its_way(gang))
 		return;
-	wait_event_interruptible_timeout(thread->gang->wait,
-					 no_signal_on_its_way(thread->gang), HZ);
+	wait_event_interruptible_timeout(gang->wait, no_signal_on_its_way(gang), HZ);
 }
 
 /* The gang is gone at home or the thread is killed: it must not go on. */
@@ -251,12 +252,13 @@ long mattx_call_once(struct mattx_request *rq)
 	case TRIP_MADE:
 		break;
 	}
-	await_own_signal(rq->thread, ret);
+	await_own_signal(rq->thread->gang);
 	if (!interrupted(ret))
 		return ret;
 	if (rq->call->once)
 		return -EINTR;
-	if (!signal_pending(current))
+	/* not by us: home was passing on a signal, and perhaps had not begun the call */
+	if (!rq->cancelled || !signal_pending(current))
 		return MATTX_AGAIN;
 	/* the kernel decides whether a handler makes an -EINTR of it */
 	return ret == -EINTR ? -ERESTARTNOHAND : ret;

@@ -144,6 +144,7 @@ struct mattx_request {
 	u64 gang;
 	struct mattx_peer *peer;
 	struct completion ended;
+	bool cancelled;			/* a signal has come: CANCEL was sent */
 	bool lost;			/* the session has ended */
 	void *reply;			/* kvmalloc'ed: struct mattx_frame_reply and what follows */
 	size_t reply_len;

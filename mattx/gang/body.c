@@ -453,6 +453,26 @@ static void end_job(struct mattx_thread *thread, struct mattx_job *job, long ret
 	job->done(thread, job, ret);
 }
 
+/* From here on the thread waits, and who waits for that may go on. */
+static void set_parked(struct mattx_thread *thread)
+{
+	set_bit(MATTX_T_PARKED, &thread->flags);
+	wake_up_all(&thread->gang->wait);
+}
+
+/**
+ * mattx_await_parked() - until a body's thread is back from a call that has ended
+ *
+ * Gives up when it is away for longer, for a call of its own or for good.
+ * Context: process; sleeps, killable.
+ */
+void mattx_await_parked(struct mattx_thread *thread)
+{
+	wait_event_killable_timeout(thread->gang->wait,
+				    test_bit(MATTX_T_PARKED, &thread->flags) ||
+				    test_bit(MATTX_T_EXITED, &thread->flags), AWAIT_TIMEOUT);
+}
+
 /* Starts the next job. Return: whether the thread has to go out for it. */
 static bool start_job(struct mattx_thread *thread)
 {
@@ -480,7 +500,7 @@ static bool start_job(struct mattx_thread *thread)
 			return true;
 		}
 		end_job(thread, job, ret);
-		set_bit(MATTX_T_PARKED, &thread->flags);
+		set_parked(thread);
 	}
 }
 
@@ -603,8 +623,6 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
  */
 void mattx_park(struct mattx_thread *thread)
 {
-	struct mattx_gang *gang = thread->gang;
-
 	kernel_fpu_begin();	/* its FPU state is in memory from here on */
 	kernel_fpu_end();
 	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
@@ -614,8 +632,7 @@ void mattx_park(struct mattx_thread *thread)
 		mattx_signal_forward(thread);
 		end_job(thread, thread->job, task_pt_regs(current)->ax);
 	}
-	set_bit(MATTX_T_PARKED, &thread->flags);
-	wake_up_all(&gang->wait);
+	set_parked(thread);
 	for (;;) {
 		switch (park_wait(thread)) {
 		case WAKE_FATAL:

@@ -5,6 +5,8 @@
 
 #include "gang.h"
 
+#define AWAIT_TIMEOUT	(10 * HZ)	/* far more than the way back from a call takes */
+
 /* Bits of mattx_thread.flags */
 enum {
 	MATTX_T_BODY,		/* in the park, or out for a job's call: the stub's registers */
@@ -64,6 +66,7 @@ int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len);
 long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
 int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, u32 n,
 		     void __user *user, u32 *len);
+void mattx_await_parked(struct mattx_thread *thread);
 void mattx_body_drop_jobs(struct mattx_thread *thread);
 
 /* state.c */

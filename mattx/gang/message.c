@@ -58,6 +58,14 @@ static bool all_wait(struct mattx_gang *gang)
 	return all;
 }
 
+/* Threads that have just ended a call are on their last steps back to the park. */
+static int await_all(struct mattx_gang *gang)
+{
+	long left = wait_event_killable_timeout(gang->wait, all_wait(gang), AWAIT_TIMEOUT);
+
+	return left < 0 ? -EINTR : left ? 0 : -EBUSY;
+}
+
 /* The body is a process of its own name and user only now. */
 static void describe_guest(struct mattx_gang *gang)
 {
@@ -105,10 +113,13 @@ static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm
  */
 int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
 {
+	int err;
+
 	if (mattx_fault(MATTX_FAULT_ARM))
 		return -EIO;
-	if (!all_wait(gang))
-		return -EBUSY;
+	err = await_all(gang);
+	if (err)
+		return err;
 	if (gang->role == MATTX_ROLE_HOST)
 		return arm_guest(gang, arm);
 	return mattx_gang_change(gang, MATTX_GANG_DEPUTY, MATTX_GANG_ARMED) ? 0 : -EINVAL;

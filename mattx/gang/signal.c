@@ -185,8 +185,8 @@ void mattx_signal_forward(struct mattx_thread *thread)
 	kernel_siginfo_t info;
 
 	clear_bit(MATTX_T_SIGNALS, &thread->flags);
-	if (READ_ONCE(gang->state) != MATTX_GANG_DEPUTY)
-		return;
+	if (READ_ONCE(gang->state) != MATTX_GANG_DEPUTY || READ_ONCE(gang->dying))
+		return;	/* what is pending now is for the deputy itself */
 	while (has_signal(&current->pending) || has_signal(&current->signal->shared_pending)) {
 		if (!take_signal(thread, &info, &type))
 			break;

@@ -221,8 +221,13 @@ static void wait_off_cpu(struct task_struct *task)
 	smp_rmb();
 }
 
+/*
+ * A thread that has just ended a call is on its last steps back to the park.
+ * Return: whether it waits there.
+ */
 static bool waits(struct mattx_thread *thread)
 {
+	mattx_await_parked(thread);
 	return test_bit(MATTX_T_PARKED, &thread->flags) &&
 	       !test_bit(MATTX_T_EXITED, &thread->flags);
 }

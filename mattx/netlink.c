@@ -20,30 +20,32 @@
 #include "wormhole/rpc.h"
 
 static const struct nla_policy node_set_policy[MATTX_A_NODE_LOCAL + 1] = {
-	[MATTX_A_NODE_ID]	= NLA_POLICY_MIN(NLA_U32, 1),
-	[MATTX_A_NODE_NAME]	= { .type = NLA_NUL_STRING, .len = MATTX_NAME_MAX - 1 },
-	[MATTX_A_NODE_INSTANCE]	= { .type = NLA_U64 },
-	[MATTX_A_NODE_LOCAL]	= { .type = NLA_FLAG },
+	[MATTX_A_NODE_ID] = NLA_POLICY_MIN(NLA_U32, 1),
+	[MATTX_A_NODE_NAME] = { .type = NLA_NUL_STRING,
+				.len = MATTX_NAME_MAX - 1 },
+	[MATTX_A_NODE_INSTANCE] = { .type = NLA_U64 },
+	[MATTX_A_NODE_LOCAL] = { .type = NLA_FLAG },
 };
 
 static const struct nla_policy node_del_policy[MATTX_A_NODE_ID + 1] = {
-	[MATTX_A_NODE_ID]	= NLA_POLICY_MIN(NLA_U32, 1),
+	[MATTX_A_NODE_ID] = NLA_POLICY_MIN(NLA_U32, 1),
 };
 
 static const struct nla_policy link_set_policy[MATTX_A_TLS + 1] = {
-	[MATTX_A_NODE_ID]	= NLA_POLICY_MIN(NLA_U32, 1),
-	[MATTX_A_SOCK_FD]	= { .type = NLA_U32 },
-	[MATTX_A_TLS]		= { .type = NLA_FLAG },
+	[MATTX_A_NODE_ID] = NLA_POLICY_MIN(NLA_U32, 1),
+	[MATTX_A_SOCK_FD] = { .type = NLA_U32 },
+	[MATTX_A_TLS] = { .type = NLA_FLAG },
 };
 
 static const struct nla_policy thread_get_policy[MATTX_A_GANG_ROLE + 1] = {
-	[MATTX_A_GANG_ID]	= { .type = NLA_U64 },
-	[MATTX_A_GANG_ROLE]	= NLA_POLICY_RANGE(NLA_U32, MATTX_ROLE_HOME, MATTX_ROLE_HOST),
+	[MATTX_A_GANG_ID] = { .type = NLA_U64 },
+	[MATTX_A_GANG_ROLE] =
+		NLA_POLICY_RANGE(NLA_U32, MATTX_ROLE_HOME, MATTX_ROLE_HOST),
 };
 
 static const struct nla_policy fault_set_policy[MATTX_A_FAULT_COUNT + 1] = {
-	[MATTX_A_FAULT_POINT]	= { .type = NLA_U32 },
-	[MATTX_A_FAULT_COUNT]	= { .type = NLA_U32 },
+	[MATTX_A_FAULT_POINT] = { .type = NLA_U32 },
+	[MATTX_A_FAULT_COUNT] = { .type = NLA_U32 },
 };
 
 /* -------------------------------------------------------------- commands */
@@ -68,7 +70,8 @@ static int set_node(struct sk_buff *skb, struct genl_info *info)
 	name = nla_data(info->attrs[MATTX_A_NODE_NAME]);
 	if (info->attrs[MATTX_A_NODE_LOCAL]) {
 		if (info->attrs[MATTX_A_NODE_INSTANCE]) {
-			NL_SET_ERR_MSG(info->extack, "the local instance cannot be chosen");
+			NL_SET_ERR_MSG(info->extack,
+				       "the local instance cannot be chosen");
 			return -EINVAL;
 		}
 		return mattx_local_set(id, name);
@@ -104,16 +107,18 @@ static int set_link(struct sk_buff *skb, struct genl_info *info)
 		return -ENOENT;
 	sock = sockfd_lookup(nla_get_u32(info->attrs[MATTX_A_SOCK_FD]), &err);
 	if (sock)
-		err = mattx_link_set(peer, sock, info->attrs[MATTX_A_TLS], &cause);
+		err = mattx_link_set(peer, sock, info->attrs[MATTX_A_TLS],
+				     &cause);
 	if (cause)
-		info->extack->_msg = cause;	/* a constant */
+		info->extack->_msg = cause; /* a constant */
 	mattx_peer_put(peer);
 	return err;
 }
 
 static int set_fault(struct sk_buff *skb, struct genl_info *info)
 {
-	if (missing(info, MATTX_A_FAULT_POINT) || missing(info, MATTX_A_FAULT_COUNT))
+	if (missing(info, MATTX_A_FAULT_POINT) ||
+	    missing(info, MATTX_A_FAULT_COUNT))
 		return -EINVAL;
 	return mattx_fault_set(nla_get_u32(info->attrs[MATTX_A_FAULT_POINT]),
 			       nla_get_u32(info->attrs[MATTX_A_FAULT_COUNT]));
@@ -190,13 +195,14 @@ static int put_stat(struct sk_buff *skb, struct netlink_callback *cb,
 static bool peer_stat(const struct mattx_peer_info *info, unsigned int which,
 		      char *name, size_t size, u64 *value)
 {
-	static const char * const names[] = {
-		"bytes_in", "bytes_out", "frames_in", "frames_out",
+	static const char *const names[] = {
+		"bytes_in",	 "bytes_out",	"frames_in",	"frames_out",
 		"frames_resent", "connections", "queued_bytes",
 	};
 	const u64 values[] = {
-		info->bytes_in, info->bytes_out, info->frames_in, info->frames_out,
-		info->frames_resent, info->connections, info->queued_bytes,
+		info->bytes_in,	    info->bytes_out,	 info->frames_in,
+		info->frames_out,   info->frames_resent, info->connections,
+		info->queued_bytes,
 	};
 
 	BUILD_BUG_ON(ARRAY_SIZE(names) != ARRAY_SIZE(values));
@@ -308,33 +314,53 @@ void mattx_event_link_down(u32 peer, const char *cause)
 
 static const struct genl_ops mattx_ops[] = {
 	{
-		.cmd = MATTX_CMD_NODE_SET, .flags = GENL_ADMIN_PERM,
-		.doit = set_node, .policy = node_set_policy,
+		.cmd = MATTX_CMD_NODE_SET,
+		.flags = GENL_ADMIN_PERM,
+		.doit = set_node,
+		.policy = node_set_policy,
 		.maxattr = ARRAY_SIZE(node_set_policy) - 1,
-	}, {
-		.cmd = MATTX_CMD_NODE_DEL, .flags = GENL_ADMIN_PERM,
-		.doit = del_node, .policy = node_del_policy,
+	},
+	{
+		.cmd = MATTX_CMD_NODE_DEL,
+		.flags = GENL_ADMIN_PERM,
+		.doit = del_node,
+		.policy = node_del_policy,
 		.maxattr = ARRAY_SIZE(node_del_policy) - 1,
-	}, {
-		.cmd = MATTX_CMD_NODE_GET, .flags = GENL_ADMIN_PERM,
+	},
+	{
+		.cmd = MATTX_CMD_NODE_GET,
+		.flags = GENL_ADMIN_PERM,
 		.dumpit = node_dump,
-	}, {
-		.cmd = MATTX_CMD_LINK_SET, .flags = GENL_ADMIN_PERM,
-		.doit = set_link, .policy = link_set_policy,
+	},
+	{
+		.cmd = MATTX_CMD_LINK_SET,
+		.flags = GENL_ADMIN_PERM,
+		.doit = set_link,
+		.policy = link_set_policy,
 		.maxattr = ARRAY_SIZE(link_set_policy) - 1,
-	}, {
-		.cmd = MATTX_CMD_GANG_GET, .flags = GENL_ADMIN_PERM,
+	},
+	{
+		.cmd = MATTX_CMD_GANG_GET,
+		.flags = GENL_ADMIN_PERM,
 		.dumpit = mattx_gang_dump,
-	}, {
-		.cmd = MATTX_CMD_THREAD_GET, .flags = GENL_ADMIN_PERM,
-		.dumpit = mattx_thread_dump, .policy = thread_get_policy,
+	},
+	{
+		.cmd = MATTX_CMD_THREAD_GET,
+		.flags = GENL_ADMIN_PERM,
+		.dumpit = mattx_thread_dump,
+		.policy = thread_get_policy,
 		.maxattr = ARRAY_SIZE(thread_get_policy) - 1,
-	}, {
-		.cmd = MATTX_CMD_STATS_GET, .flags = GENL_ADMIN_PERM,
+	},
+	{
+		.cmd = MATTX_CMD_STATS_GET,
+		.flags = GENL_ADMIN_PERM,
 		.dumpit = stats_dump,
-	}, {
-		.cmd = MATTX_CMD_FAULT_SET, .flags = GENL_ADMIN_PERM,
-		.doit = set_fault, .policy = fault_set_policy,
+	},
+	{
+		.cmd = MATTX_CMD_FAULT_SET,
+		.flags = GENL_ADMIN_PERM,
+		.doit = set_fault,
+		.policy = fault_set_policy,
 		.maxattr = ARRAY_SIZE(fault_set_policy) - 1,
 	},
 };

@@ -17,7 +17,7 @@
 #include "wormhole/rpc.h"
 
 static LIST_HEAD(peers);
-static DEFINE_SPINLOCK(peers_lock);	/* peers, names, local */
+static DEFINE_SPINLOCK(peers_lock); /* peers, names, local */
 static struct mattx_local local;
 
 /* ------------------------------------------------------------ this node */

@@ -27,17 +27,17 @@ struct socket;
  */
 struct mattx_session {
 	spinlock_t lock;
-	bool ended;			/* nothing is sent or received any more */
-	struct list_head queue;		/* struct mattx_packet, oldest first, not acknowledged */
-	struct mattx_packet *next;	/* first of them not given to this connection yet */
-	u64 seq_queued;			/* of the last packet in the queue */
-	u64 seq_sent;			/* highest ever given to a connection */
-	u64 seq_received;		/* of the last frame taken from the peer */
-	u64 ack_told;			/* last acknowledgement given to a connection */
-	u32 unacked_bytes;		/* received since then */
+	bool ended;		/* nothing is sent or received any more */
+	struct list_head queue; /* struct mattx_packet, oldest first, not acknowledged */
+	struct mattx_packet *next; /* first of them not given to this connection yet */
+	u64 seq_queued;		   /* of the last packet in the queue */
+	u64 seq_sent;		   /* highest ever given to a connection */
+	u64 seq_received;	   /* of the last frame taken from the peer */
+	u64 ack_told;	   /* last acknowledgement given to a connection */
+	u32 unacked_bytes; /* received since then */
 	u32 unacked_frames;
 	size_t queued_bytes;
-	wait_queue_head_t wait;		/* the sender of the connection waits here */
+	wait_queue_head_t wait; /* the sender of the connection waits here */
 
 	/* statistics */
 	u64 bytes_in, bytes_out, frames_in, frames_out, frames_resent;
@@ -60,20 +60,20 @@ struct mattx_session {
 struct mattx_peer {
 	struct kref ref;
 	struct rcu_head rcu;
-	struct list_head node;		/* in the table, under its lock */
+	struct list_head node; /* in the table, under its lock */
 	u32 id;
 	u64 instance;
-	char name[MATTX_NAME_MAX];	/* under the table's lock */
+	char name[MATTX_NAME_MAX]; /* under the table's lock */
 
-	struct mutex door;		/* serialises connecting, breaking and ending */
-	struct mattx_conn *conn;	/* under door and session.lock */
-	struct work_struct reaper;	/* takes away a broken connection */
+	struct mutex door; /* serialises connecting, breaking and ending */
+	struct mattx_conn *conn;   /* under door and session.lock */
+	struct work_struct reaper; /* takes away a broken connection */
 	struct mattx_session session;
 };
 
 /* peer.c */
 struct mattx_local {
-	u32 id;				/* 0: not told yet */
+	u32 id; /* 0: not told yet */
 	u64 instance;
 	char name[MATTX_NAME_MAX];
 };
@@ -98,7 +98,8 @@ struct mattx_peer_info {
 	u64 instance;
 	bool up;
 	char name[MATTX_NAME_MAX];
-	u64 bytes_in, bytes_out, frames_in, frames_out, frames_resent, connections;
+	u64 bytes_in, bytes_out, frames_in, frames_out, frames_resent,
+		connections;
 	u64 queued_bytes;
 };
 

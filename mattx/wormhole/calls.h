@@ -17,6 +17,7 @@
  * A buffer that the kernel does not always write is INOUT. I(n): argument n is an
  * int. Numbers that are missing do not exist.
  */
+/* clang-format off */
 MOVES(0, read, mattx_do_rw, [1] = OUT_RET(2, 1))
 MOVES(1, write, mattx_do_rw, [1] = IN_N(2, 1))
 DEPUTY(2, open, [0] = STR)
@@ -387,3 +388,4 @@ HOME(468, file_getattr)
 HOME(469, file_setattr)
 HOME(470, listns)
 LOCAL(471, rseq_slice_yield)
+/* clang-format on */

@@ -41,21 +41,21 @@ long mattx_native_enter(const struct pt_regs *regs, unsigned long entry);
 /* A function to be covered. */
 struct target {
 	const char *symbol;
-	unsigned long addr;		/* its start */
-	unsigned long alias;		/* start of a function of which it may be another name */
-	bool optional;			/* kernels have it or not */
+	unsigned long addr; /* its start */
+	unsigned long alias; /* start of a function of which it may be another name */
+	bool optional;	     /* kernels have it or not */
 };
 
-static struct target *targets;		/* sorted by name */
+static struct target *targets; /* sorted by name */
 static unsigned int nr_targets;
-static unsigned long *ips;		/* for ftrace */
+static unsigned long *ips; /* for ftrace */
 static unsigned int nr_ips;
 
-static unsigned long entries[MATTX_MAX_CALLS];	/* start of the function by number */
-static unsigned long ni_entry;			/* of numbers that do not exist */
+static unsigned long entries[MATTX_MAX_CALLS]; /* start of the function by number */
+static unsigned long ni_entry; /* of numbers that do not exist */
 
 static DEFINE_MUTEX(hooks_lock);
-static unsigned int users;		/* guests; under hooks_lock */
+static unsigned int users; /* guests; under hooks_lock */
 
 /* ------------------------------------------------------- what is diverted */
 
@@ -73,7 +73,8 @@ static long guest_denied(const struct pt_regs *regs)
 
 static bool is_entry(unsigned long ip, unsigned long start)
 {
-	return start && ip - start <= MCOUNT_INSN_SIZE;	/* behind an ENDBR, perhaps */
+	return start &&
+	       ip - start <= MCOUNT_INSN_SIZE; /* behind an ENDBR, perhaps */
 }
 
 static unsigned long guest_function(unsigned long ip, const struct pt_regs *user)
@@ -105,10 +106,12 @@ static void notrace syscall_hook(unsigned long ip, unsigned long parent_ip,
 	}
 }
 
-#define HOOK_FLAGS	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
-			 FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
+#define HOOK_FLAGS \
+	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
+	 FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
 
-static struct ftrace_ops syscall_ops = { .func = syscall_hook, .flags = HOOK_FLAGS };
+static struct ftrace_ops syscall_ops = { .func = syscall_hook,
+					 .flags = HOOK_FLAGS };
 
 long mattx_native(u32 nr, const struct pt_regs *regs)
 {
@@ -116,10 +119,10 @@ long mattx_native(u32 nr, const struct pt_regs *regs)
 
 	if (WARN_ON_ONCE(!entry))
 		return -ENOSYS;
-	if (entry == ni_entry)		/* has no call to __fentry__ to come after */
+	if (entry == ni_entry) /* has no call to __fentry__ to come after */
 		return -ENOSYS;
 	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
-		entry += 4;	/* ENDBR, or what has been written over it */
+		entry += 4; /* ENDBR, or what has been written over it */
 	return mattx_native_enter(regs, entry + MCOUNT_INSN_SIZE);
 }
 
@@ -151,7 +154,8 @@ static void arm_ni(void)
 {
 	ni_probe = (struct kprobe){
 		.addr = (void *)ni_entry,
-		.pre_handler = ni_hook, .post_handler = ni_unoptimised,
+		.pre_handler = ni_hook,
+		.post_handler = ni_unoptimised,
 	};
 	ni_armed = ni_entry && !register_kprobe(&ni_probe);
 	if (!ni_armed)
@@ -195,7 +199,8 @@ int mattx_hooks_get(void)
 		users++;
 	mutex_unlock(&hooks_lock);
 	if (err)
-		pr_err("the system calls cannot be diverted (error %d): no guests\n", err);
+		pr_err("the system calls cannot be diverted (error %d): no guests\n",
+		       err);
 	return err;
 }
 
@@ -211,7 +216,8 @@ void mattx_hooks_put(void)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct target *)a)->symbol, ((const struct target *)b)->symbol);
+	return strcmp(((const struct target *)a)->symbol,
+		      ((const struct target *)b)->symbol);
 }
 
 static struct target *find_target(const char *symbol)
@@ -243,12 +249,14 @@ static bool symbol_at(unsigned long addr, char *name, unsigned long *start,
 	return true;
 }
 
-static void note(const char *prefix, const char *name, unsigned long start, bool alias)
+static void note(const char *prefix, const char *name, unsigned long start,
+		 bool alias)
 {
 	char symbol[KSYM_SYMBOL_LEN];
 	struct target *target;
 
-	if (snprintf(symbol, sizeof(symbol), "%s%s", prefix, name) >= sizeof(symbol))
+	if (snprintf(symbol, sizeof(symbol), "%s%s", prefix, name) >=
+	    sizeof(symbol))
 		return;
 	target = find_target(symbol);
 	if (!target)
@@ -267,16 +275,18 @@ static void note_symbol(const char *name, unsigned long start)
 {
 	if (!strncmp(name, "__x64_", 6) || !strncmp(name, "__ia32_", 7))
 		note("", name, start, false);
-	if (!strncmp(name, "__do_sys_", 9) || !strncmp(name, "__do_compat_sys_", 16)) {
+	if (!strncmp(name, "__do_sys_", 9) ||
+	    !strncmp(name, "__do_compat_sys_", 16)) {
 		note("__x64_", name + 5, start, true);
 		note("__ia32_", name + 5, start, true);
 	}
 }
 
 #ifdef CONFIG_CALL_PADDING
-#define BETWEEN	CONFIG_FUNCTION_PADDING_BYTES	/* functions: a symbol of its own, not looked at */
+#define BETWEEN \
+	CONFIG_FUNCTION_PADDING_BYTES /* functions: a symbol of its own, not looked at */
 #else
-#define BETWEEN	0
+#define BETWEEN 0
 #endif
 
 /* All symbols from @addr on, upward or downward, to the end of the kernel's text. */
@@ -297,7 +307,8 @@ static void walk_symbols(unsigned long addr, bool up)
 /* The slow way to an address, by name, for what the walk has not shown. */
 static unsigned long probe_address(const char *symbol)
 {
-	struct kprobe kp = { .symbol_name = symbol, .flags = KPROBE_FLAG_DISABLED };
+	struct kprobe kp = { .symbol_name = symbol,
+			     .flags = KPROBE_FLAG_DISABLED };
 	unsigned long addr;
 
 	if (register_kprobe(&kp))
@@ -309,7 +320,8 @@ static unsigned long probe_address(const char *symbol)
 
 static unsigned int add_target(const char *symbol, bool optional)
 {
-	targets[nr_targets] = (struct target){ .symbol = symbol, .optional = optional };
+	targets[nr_targets] =
+		(struct target){ .symbol = symbol, .optional = optional };
 	return nr_targets++;
 }
 
@@ -323,7 +335,7 @@ static void list_targets(void)
 		add_target(mattx_foreign_names[i], false);
 	add_target("__x64_sys_ni_syscall", true);
 	sort(targets, nr_targets, sizeof(*targets), by_name, NULL);
-	for (i = 0, n = 0; i < nr_targets; i++) {	/* each once */
+	for (i = 0, n = 0; i < nr_targets; i++) { /* each once */
 		if (!n || strcmp(targets[n - 1].symbol, targets[i].symbol))
 			targets[n++] = targets[i];
 	}
@@ -332,7 +344,8 @@ static void list_targets(void)
 
 static int by_address(const void *a, const void *b)
 {
-	unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
+	unsigned long x = *(const unsigned long *)a,
+		      y = *(const unsigned long *)b;
 
 	return x < y ? -1 : x > y;
 }
@@ -344,7 +357,8 @@ static bool is_local(unsigned long addr)
 
 	for (i = 0; i < mattx_nr_entry_names; i++) {
 		if (entries[mattx_entry_names[i].nr] == addr)
-			return mattx_call_entry(mattx_entry_names[i].nr)->class == MATTX_LOCAL;
+			return mattx_call_entry(mattx_entry_names[i].nr)->class ==
+			       MATTX_LOCAL;
 	}
 	return false;
 }
@@ -393,7 +407,8 @@ static int resolve(void)
 	}
 	ni_entry = target_addr("__x64_sys_ni_syscall");
 	for (i = 0; i < mattx_nr_entry_names; i++)
-		entries[mattx_entry_names[i].nr] = target_addr(mattx_entry_names[i].symbol);
+		entries[mattx_entry_names[i].nr] =
+			target_addr(mattx_entry_names[i].symbol);
 	for (i = 0; i < mattx_nr_entry_names; i++)
 		cover(entries[mattx_entry_names[i].nr]);
 	for (i = 0; i < mattx_nr_foreign_names; i++)
@@ -422,7 +437,8 @@ static int set_filters(void)
 	for (i = 0; i < nr_ips; i++) {
 		err = ftrace_set_filter_ip(&syscall_ops, ips[i], 0, 1);
 		if (err)
-			pr_err("%ps cannot be diverted (error %d)\n", (void *)ips[i], err);
+			pr_err("%ps cannot be diverted (error %d)\n",
+			       (void *)ips[i], err);
 	}
 	free_filters();
 	return ret;
@@ -444,7 +460,8 @@ int mattx_hooks_init(void)
 	walk_symbols(here, true);
 	walk_symbols(here - 1, false);
 	err = resolve() ?: set_filters();
-	pr_debug("%u functions found in %lld us\n", nr_ips, ktime_us_delta(ktime_get(), begin));
+	pr_debug("%u functions found in %lld us\n", nr_ips,
+		 ktime_us_delta(ktime_get(), begin));
 out:
 	kvfree(targets);
 	kvfree(ips);

@@ -43,30 +43,30 @@
 #include "wormhole/rpc.h"
 
 /* An explicit ACK is sent when so much was received and nothing was sent. */
-#define ACK_BYTES		(256u << 10)
-#define ACK_FRAMES		256
-#define ACK_DELAY		(HZ / 2)	/* for the last frames before an idle time */
+#define ACK_BYTES  (256u << 10)
+#define ACK_FRAMES 256
+#define ACK_DELAY  (HZ / 2) /* for the last frames before an idle time */
 
-#define HELLO_TIMEOUT		(10 * HZ)	/* for the first frame */
-#define KEEPALIVE_IDLE_S	5
-#define KEEPALIVE_INTERVAL_S	2
-#define KEEPALIVE_COUNT		5
-#define USER_TIMEOUT_MS		15000		/* unacknowledged by TCP */
+#define HELLO_TIMEOUT	     (10 * HZ) /* for the first frame */
+#define KEEPALIVE_IDLE_S     5
+#define KEEPALIVE_INTERVAL_S 2
+#define KEEPALIVE_COUNT	     5
+#define USER_TIMEOUT_MS	     15000 /* unacknowledged by TCP */
 
-#define TLS_RECORD_DATA		23		/* content type of application data */
+#define TLS_RECORD_DATA 23 /* content type of application data */
 
 enum conn_state {
-	CONN_GREETING,		/* the peer's HELLO is not here yet */
+	CONN_GREETING, /* the peer's HELLO is not here yet */
 	CONN_UP,
 	CONN_BROKEN,
 };
 
 struct mattx_conn {
-	struct mattx_peer *peer;	/* holds a reference */
-	struct socket *sock;		/* holds the file's reference */
+	struct mattx_peer *peer; /* holds a reference */
+	struct socket *sock;	 /* holds the file's reference */
 	struct task_struct *sender, *receiver;
-	enum conn_state state;		/* under session->lock */
-	const char *cause;		/* of the break, NULL: on purpose */
+	enum conn_state state; /* under session->lock */
+	const char *cause;     /* of the break, NULL: on purpose */
 	bool tls;
 };
 
@@ -77,7 +77,8 @@ struct mattx_packet *mattx_packet_alloc(size_t room, gfp_t gfp)
 	struct mattx_packet *packet;
 
 	BUILD_BUG_ON(offsetof(struct mattx_packet, payload) !=
-		     offsetof(struct mattx_packet, frame) + sizeof(struct mattx_frame));
+		     offsetof(struct mattx_packet, frame) +
+			     sizeof(struct mattx_frame));
 
 	if (room > MATTX_FRAME_MAX)
 		return NULL;
@@ -137,8 +138,8 @@ int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
 }
 
 int mattx_link_send(struct mattx_peer *peer, u16 type, u64 gang,
-		    const void *head, size_t head_len,
-		    const void *data, size_t data_len, gfp_t gfp)
+		    const void *head, size_t head_len, const void *data,
+		    size_t data_len, gfp_t gfp)
 {
 	struct mattx_packet *packet;
 
@@ -179,9 +180,10 @@ static bool acknowledged(struct mattx_session *s, u64 ack)
 	list_for_each_entry_safe(packet, tmp, &s->queue, node) {
 		if (le64_to_cpu(packet->frame.seq) > ack)
 			break;
-		if (s->next == packet)	/* sent over an earlier connection */
+		if (s->next == packet) /* sent over an earlier connection */
 			s->next = list_is_last(&packet->node, &s->queue) ?
-					  NULL : list_next_entry(packet, node);
+					  NULL :
+					  list_next_entry(packet, node);
 		s->queued_bytes -= le32_to_cpu(packet->frame.len);
 		list_move_tail(&packet->node, &done);
 	}
@@ -370,7 +372,8 @@ static int send_next(struct mattx_conn *conn, bool idle)
 	packet = s->next;
 	if (packet) {
 		s->next = list_is_last(&packet->node, &s->queue) ?
-				  NULL : list_next_entry(packet, node);
+				  NULL :
+				  list_next_entry(packet, node);
 		more = s->next;
 		refcount_inc(&packet->ref);
 		seq = le64_to_cpu(packet->frame.seq);
@@ -473,7 +476,8 @@ static const char *read_cause(int err)
 }
 
 /* check_frame() - is this header acceptable now? Return: NULL, or what is wrong. */
-static const char *check_frame(struct mattx_conn *conn, const struct mattx_frame *frame)
+static const char *check_frame(struct mattx_conn *conn,
+			       const struct mattx_frame *frame)
 {
 	u16 type = le16_to_cpu(frame->type);
 	u32 len = le32_to_cpu(frame->len);
@@ -498,7 +502,8 @@ static const char *check_frame(struct mattx_conn *conn, const struct mattx_frame
 	return NULL;
 }
 
-static const char *check_hello(struct mattx_conn *conn, const struct mattx_hello *hello)
+static const char *check_hello(struct mattx_conn *conn,
+			       const struct mattx_hello *hello)
 {
 	struct mattx_local local;
 
@@ -526,7 +531,8 @@ static void greeted(struct mattx_conn *conn)
 	spin_lock_irqsave(&s->lock, flags);
 	if (conn->state == CONN_GREETING) {
 		conn->state = CONN_UP;
-		s->next = list_first_entry_or_null(&s->queue, struct mattx_packet, node);
+		s->next = list_first_entry_or_null(&s->queue,
+						   struct mattx_packet, node);
 		s->connections++;
 	}
 	spin_unlock_irqrestore(&s->lock, flags);
@@ -668,7 +674,7 @@ static void stop_conn(struct mattx_peer *peer)
 	kthread_stop(conn->sender);
 	spin_lock_irqsave(&s->lock, flags);
 	peer->conn = NULL;
-	s->next = NULL;		/* what is to be sent again is known after the next HELLO */
+	s->next = NULL; /* what is to be sent again is known after the next HELLO */
 	spin_unlock_irqrestore(&s->lock, flags);
 	free_conn(conn);
 }
@@ -702,7 +708,8 @@ static bool socket_is_keyed(struct sock *sk)
 	lock_sock(sk);
 	if (icsk->icsk_ulp_ops && !strcmp(icsk->icsk_ulp_ops->name, "tls")) {
 		ctx = tls_get_ctx(sk);
-		keyed = ctx && ctx->tx_conf != TLS_BASE && ctx->rx_conf != TLS_BASE;
+		keyed = ctx && ctx->tx_conf != TLS_BASE &&
+			ctx->rx_conf != TLS_BASE;
 	}
 	release_sock(sk);
 	return keyed;

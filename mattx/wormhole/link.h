@@ -46,7 +46,7 @@ void mattx_peer_exit(void);
  * session with that instance of the node has ended.
  */
 int mattx_link_send(struct mattx_peer *peer, u16 type, u64 gang,
-		    const void *head, size_t head_len,
-		    const void *data, size_t data_len, gfp_t gfp);
+		    const void *head, size_t head_len, const void *data,
+		    size_t data_len, gfp_t gfp);
 
 #endif

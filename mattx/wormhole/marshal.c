@@ -54,7 +54,8 @@ static size_t writable_bytes(const void __user *addr, size_t len)
 	return at - start;
 }
 
-static void prepare_vec(struct mattx_vec *vec, size_t skip, size_t limit, bool *limited)
+static void prepare_vec(struct mattx_vec *vec, size_t skip, size_t limit,
+			bool *limited)
 {
 	struct iovec *out = vec->iov;
 	size_t total = 0, len;
@@ -102,7 +103,7 @@ static int load_vec(struct mattx_request *rq, struct mattx_vec *vec,
 		return 0;
 	vec->pointer = MATTX_PTR_BAD;
 	if (count > MATTX_VEC_MAX)
-		return 0;	/* the kernel looks at the count before the pointer */
+		return 0; /* the kernel looks at the count before the pointer */
 	vec->iov = kvmalloc_array(count, sizeof(*vec->iov), GFP_KERNEL);
 	if (!vec->iov)
 		return -ENOMEM;
@@ -151,7 +152,8 @@ static int prepare_msg(struct mattx_request *rq, struct mattx_msg *msg, bool out
 	msg->name_len = hdr.msg_namelen;
 	if (msg->name && (s32)msg->name_len < 0)
 		return -EINVAL;
-	msg->name_len = min_t(u32, msg->name_len, sizeof(struct __kernel_sockaddr_storage));
+	msg->name_len = min_t(u32, msg->name_len,
+			      sizeof(struct __kernel_sockaddr_storage));
 	msg->name_ptr = msg->name ? MATTX_PTR_GOOD : MATTX_PTR_NULL;
 	msg->control = hdr.msg_control;
 	if (hdr.msg_controllen > MATTX_CONTROL_MAX)
@@ -211,7 +213,8 @@ static int prepare_room(struct mattx_request *rq, struct mattx_arg_state *st,
 {
 	s32 len;
 
-	if (get_user(len, (s32 __user *)user_ptr(rq->args[arg->n & MATTX_N_MASK]))) {
+	if (get_user(len,
+		     (s32 __user *)user_ptr(rq->args[arg->n & MATTX_N_MASK]))) {
 		st->pointer = MATTX_PTR_BAD;
 		return 0;
 	}
@@ -262,8 +265,10 @@ static int prepare_buffer(struct mattx_request *rq, struct mattx_arg_state *st,
 		shorten = true;
 	}
 	if (len > max) {
-		if (!fixed && arg->n & MATTX_N32 && (s32)mattx_arg_n(arg, rq->args) < 0) {
-			st->pointer = MATTX_PTR_BAD;	/* the kernel does not get to it */
+		if (!fixed && arg->n & MATTX_N32 &&
+		    (s32)mattx_arg_n(arg, rq->args) < 0) {
+			st->pointer =
+				MATTX_PTR_BAD; /* the kernel does not get to it */
 			return 0;
 		}
 		if (!shorten)
@@ -312,7 +317,8 @@ static int prepare_arg(struct mattx_request *rq, int i)
 	switch (arg->shape) {
 	case MATTX_IOV_IN:
 	case MATTX_IOV_OUT:
-		err = load_vec(rq, &st->vec, st->addr, mattx_arg_n(arg, rq->args));
+		err = load_vec(rq, &st->vec, st->addr,
+			       mattx_arg_n(arg, rq->args));
 		if (!err && arg->shape == MATTX_IOV_OUT)
 			clip_vec(rq, &st->vec);
 		st->pointer = st->vec.pointer;
@@ -349,7 +355,8 @@ static int prepare_arg(struct mattx_request *rq, int i)
 static size_t vec_size(const struct mattx_vec *vec, bool in)
 {
 	/* one more, for what turns out to be bad */
-	return ALIGN((vec->count + 1) * sizeof(__le32), 8) + (in ? ALIGN(vec->total, 8) : 0);
+	return ALIGN((vec->count + 1) * sizeof(__le32), 8) +
+	       (in ? ALIGN(vec->total, 8) : 0);
 }
 
 static size_t arg_size(const struct mattx_request *rq, int i)
@@ -386,7 +393,8 @@ static size_t arg_size(const struct mattx_request *rq, int i)
 		for (k = 0; k < st->len; k++) {
 			struct mattx_msg *msg = &st->msgs[k];
 
-			size += sizeof(struct mattx_wire_msg) + vec_size(&msg->vec, in);
+			size += sizeof(struct mattx_wire_msg) +
+				vec_size(&msg->vec, in);
 			if (in)
 				size += ALIGN((size_t)msg->name_len, 8) +
 					ALIGN((size_t)msg->control_len, 8);
@@ -412,7 +420,8 @@ static void *reserve(struct filler *f, size_t len)
 	return p;
 }
 
-static void put_shape(struct mattx_wire_shape *shape, enum mattx_pointer pointer, u32 len)
+static void put_shape(struct mattx_wire_shape *shape,
+		      enum mattx_pointer pointer, u32 len)
 {
 	shape->pointer = cpu_to_le32(pointer);
 	shape->len = cpu_to_le32(pointer == MATTX_PTR_GOOD ? len : 0);
@@ -446,7 +455,8 @@ static void clamp_room(struct mattx_request *rq, int i, s32 *value)
 	for (k = 0; k < 6; k++) {
 		arg = &rq->call->arg[k];
 		if ((arg->shape == MATTX_ROOM || arg->shape == MATTX_ROOM_IN) &&
-		    (arg->n & MATTX_N_MASK) == i && rq->state[k].pointer == MATTX_PTR_GOOD)
+		    (arg->n & MATTX_N_MASK) == i &&
+		    rq->state[k].pointer == MATTX_PTR_GOOD)
 			*value = min_t(s32, *value, rq->state[k].len);
 	}
 }
@@ -466,7 +476,8 @@ static u32 vector_nr(u32 nr)
 	}
 }
 
-static void fill_two(struct mattx_request *rq, struct filler *f, int i, u32 good, u32 bad)
+static void fill_two(struct mattx_request *rq, struct filler *f, int i,
+		     u32 good, u32 bad)
 {
 	struct mattx_wire_shape *shape = reserve(f, sizeof(*shape));
 	__le32 *lens = reserve(f, 2 * sizeof(*lens));
@@ -514,7 +525,8 @@ static size_t gather(struct mattx_vec *vec, u8 *to)
 	u32 i;
 
 	for (i = 0; i < vec->count; i++) {
-		left = copy_from_user(to + done, vec->iov[i].iov_base, vec->iov[i].iov_len);
+		left = copy_from_user(to + done, vec->iov[i].iov_base,
+				      vec->iov[i].iov_len);
 		done += vec->iov[i].iov_len - left;
 		if (left) {
 			vec->iov[i].iov_len -= left;
@@ -526,7 +538,8 @@ static size_t gather(struct mattx_vec *vec, u8 *to)
 }
 
 /* The lengths of a vector, and its bytes. Return: the number of its elements there. */
-static u32 fill_vec(struct mattx_request *rq, struct filler *f, struct mattx_vec *vec, bool in)
+static u32 fill_vec(struct mattx_request *rq, struct filler *f,
+		    struct mattx_vec *vec, bool in)
 {
 	u8 *data = f->at + ALIGN(vec->count * sizeof(__le32), 8);
 	size_t done = 0;
@@ -563,7 +576,8 @@ static void fill_iov(struct mattx_request *rq, struct filler *f, int i)
 	put_shape(shape, st->pointer, n);
 }
 
-static void fill_msg(struct mattx_request *rq, struct filler *f, struct mattx_msg *msg, bool in)
+static void fill_msg(struct mattx_request *rq, struct filler *f,
+		     struct mattx_msg *msg, bool in)
 {
 	struct mattx_wire_msg *wire = reserve(f, sizeof(*wire));
 	u32 n = 0;
@@ -600,7 +614,8 @@ static void fill_msgs(struct mattx_request *rq, struct filler *f, int i)
 	if (st->pointer != MATTX_PTR_GOOD)
 		return;
 	for (k = 0; k < st->len; k++)
-		fill_msg(rq, f, &st->msgs[k], which == MATTX_MSG_IN || which == MATTX_MMSG_IN);
+		fill_msg(rq, f, &st->msgs[k],
+			 which == MATTX_MSG_IN || which == MATTX_MMSG_IN);
 }
 
 static void fill_arg(struct mattx_request *rq, struct filler *f, int i)
@@ -646,7 +661,8 @@ static void fill_arg(struct mattx_request *rq, struct filler *f, int i)
 	}
 }
 
-int mattx_marshal(struct mattx_request *rq, struct mattx_packet **packet, size_t *len)
+int mattx_marshal(struct mattx_request *rq, struct mattx_packet **packet,
+		  size_t *len)
 {
 	struct mattx_frame_call *head;
 	size_t size = sizeof(*head);
@@ -713,7 +729,7 @@ static int finish_buffer(struct reader *r, struct mattx_arg_state *st)
 	data = take(r, len);
 	if (!data || len > st->len)
 		return -EBADMSG;
-	if (!st->addr)		/* the kernel's own */
+	if (!st->addr) /* the kernel's own */
 		return 0;
 	return copy_to_user(st->addr, data, len) ? -EFAULT : 0;
 }
@@ -771,7 +787,8 @@ static int finish_msg_out(struct reader *r, struct mattx_msg *msg, bool multi)
 	    copy_to_user(msg->control, control, controls) ||
 	    scatter(&msg->vec, data, bytes))
 		return -EFAULT;
-	if (msg->name && put_user((int)le32_to_cpu(out->name_len), &hdr->msg_namelen))
+	if (msg->name &&
+	    put_user((int)le32_to_cpu(out->name_len), &hdr->msg_namelen))
 		return -EFAULT;
 	if (put_user(le32_to_cpu(out->control_len), &hdr->msg_controllen) ||
 	    put_user(le32_to_cpu(out->flags), &hdr->msg_flags))
@@ -789,7 +806,9 @@ static int finish_mmsg_in(struct reader *r, struct mattx_msg *msg)
 	if (!out)
 		return -EBADMSG;
 	return put_user(le32_to_cpu(out->len),
-			&((struct mmsghdr __user *)msg->header)->msg_len) ? -EFAULT : 0;
+			&((struct mmsghdr __user *)msg->header)->msg_len) ?
+		       -EFAULT :
+		       0;
 }
 
 static int finish_msgs(struct mattx_request *rq, struct reader *r, int i, long ret)
@@ -807,7 +826,8 @@ static int finish_msgs(struct mattx_request *rq, struct reader *r, int i, long r
 		if (shape == MATTX_MMSG_IN)
 			err = finish_mmsg_in(r, &st->msgs[k]);
 		else
-			err = finish_msg_out(r, &st->msgs[k], shape == MATTX_MMSG_OUT);
+			err = finish_msg_out(r, &st->msgs[k],
+					     shape == MATTX_MMSG_OUT);
 	}
 	return err;
 }

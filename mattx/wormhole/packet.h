@@ -18,8 +18,8 @@ struct mattx_peer;
 struct mattx_packet {
 	struct list_head node;
 	refcount_t ref;
-	size_t room;			/* bytes that payload has */
-	struct mattx_frame frame;	/* directly followed by the payload */
+	size_t room;		  /* bytes that payload has */
+	struct mattx_frame frame; /* directly followed by the payload */
 	u8 payload[] __aligned(8);
 };
 

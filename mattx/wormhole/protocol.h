@@ -14,44 +14,48 @@
 
 #include <linux/types.h>
 
-#define MATTX_PROTO_MAGIC	0x5874614du	/* "MatX" */
-#define MATTX_PROTO_VERSION	1
-#define MATTX_FRAME_MAX		(32u << 20)	/* bytes of payload; larger transfers are split */
+#define MATTX_PROTO_MAGIC   0x5874614du /* "MatX" */
+#define MATTX_PROTO_VERSION 1
+#define MATTX_FRAME_MAX \
+	(32u << 20) /* bytes of payload; larger transfers are split */
 
 enum mattx_frame_type {
-	MATTX_F_HELLO		= 1,	/* first on every connection: struct mattx_hello, seq 0 */
-	MATTX_F_ACK		= 2,	/* nothing but the header's ack, seq 0 */
+	MATTX_F_HELLO = 1, /* first on every connection: struct mattx_hello, seq 0 */
+	MATTX_F_ACK = 2, /* nothing but the header's ack, seq 0 */
 	/* about system calls: wormhole/rpc.c and wormhole/serve.c */
-	MATTX_F_CALL		= 16,	/* host to home: struct mattx_frame_call and data */
-	MATTX_F_REPLY		= 17,	/* home to host: struct mattx_frame_reply and data */
-	MATTX_F_CANCEL		= 18,	/* host to home: the thread of call ID has a signal */
+	MATTX_F_CALL = 16,  /* host to home: struct mattx_frame_call and data */
+	MATTX_F_REPLY = 17, /* home to host: struct mattx_frame_reply and data */
+	MATTX_F_CANCEL = 18, /* host to home: the thread of call ID has a signal */
 	/* about gangs: gang/message.c */
-	MATTX_F_COMMIT		= 32,	/* the sender's copy has stopped, yours is the live one */
-	MATTX_F_COMMITTED	= 33,	/* it runs */
-	MATTX_F_ABORTED		= 34,	/* it was not armed: keep yours; struct mattx_frame_error */
-	MATTX_F_SIGNAL		= 35,	/* home to host: struct mattx_frame_signal */
-	MATTX_F_KILL		= 36,	/* home to host: the deputy is dead or dying */
-	MATTX_F_THREAD_EXIT	= 37,	/* host to home: struct mattx_frame_exit */
-	MATTX_F_GANG_EXIT	= 38,	/* host to home: struct mattx_frame_exit */
-	MATTX_F_STOPPED		= 39,	/* host to home: group stop; struct mattx_frame_exit, code = signal */
-	MATTX_F_CONTINUED	= 40,	/* host to home */
+	MATTX_F_COMMIT =
+		32, /* the sender's copy has stopped, yours is the live one */
+	MATTX_F_COMMITTED = 33, /* it runs */
+	MATTX_F_ABORTED =
+		34, /* it was not armed: keep yours; struct mattx_frame_error */
+	MATTX_F_SIGNAL = 35, /* home to host: struct mattx_frame_signal */
+	MATTX_F_KILL = 36,   /* home to host: the deputy is dead or dying */
+	MATTX_F_THREAD_EXIT = 37, /* host to home: struct mattx_frame_exit */
+	MATTX_F_GANG_EXIT = 38,	  /* host to home: struct mattx_frame_exit */
+	MATTX_F_STOPPED =
+		39, /* host to home: group stop; struct mattx_frame_exit, code = signal */
+	MATTX_F_CONTINUED = 40, /* host to home */
 };
 
 struct mattx_frame {
 	__le32 magic;
 	__le16 version;
 	__le16 type;
-	__le32 len;		/* bytes of payload that follow */
+	__le32 len; /* bytes of payload that follow */
 	__le32 pad;
-	__le64 seq;		/* 1, 2, 3... of this direction; 0: HELLO and ACK */
-	__le64 ack;		/* every frame up to this one has been received */
-	__le64 gang;		/* 0: none */
+	__le64 seq;  /* 1, 2, 3... of this direction; 0: HELLO and ACK */
+	__le64 ack;  /* every frame up to this one has been received */
+	__le64 gang; /* 0: none */
 };
 
 struct mattx_hello {
-	__le64 from_instance;	/* of the sender's module */
-	__le64 to_instance;	/* of the receiver's, as the sender knows it */
-	__le32 from_id, to_id;	/* node ids */
+	__le64 from_instance;  /* of the sender's module */
+	__le64 to_instance;    /* of the receiver's, as the sender knows it */
+	__le32 from_id, to_id; /* node ids */
 	__le16 version_min, version_max;
 	__le32 pad;
 };
@@ -62,21 +66,21 @@ struct mattx_hello {
  * for each of them in order, its shape follows, 8-byte aligned: wormhole/shape.h.
  */
 struct mattx_frame_call {
-	__le64 call;		/* the host's name for it, not used twice in a session */
+	__le64 call; /* the host's name for it, not used twice in a session */
 	__le32 tid;
 	__le32 nr;
 	__le64 args[6];
 };
 
 enum {
-	MATTX_REPLY_REGULAR	= 1,	/* argument 0 is a descriptor of a regular file */
-	MATTX_REPLY_NOT_MADE	= 2,	/* ret says why no system call was made */
+	MATTX_REPLY_REGULAR = 1, /* argument 0 is a descriptor of a regular file */
+	MATTX_REPLY_NOT_MADE = 2, /* ret says why no system call was made */
 };
 
 /* Followed by what the call has written, if ret says that it has succeeded. */
 struct mattx_frame_reply {
 	__le64 call;
-	__le64 ret;		/* as the kernel's function returned it: -ERESTARTSYS too */
+	__le64 ret; /* as the kernel's function returned it: -ERESTARTSYS too */
 	__le32 flags;
 	__le32 pad;
 };
@@ -88,20 +92,20 @@ struct mattx_frame_cancel {
 };
 
 struct mattx_frame_error {
-	__le32 error;		/* positive errno */
+	__le32 error; /* positive errno */
 	__le32 pad;
 };
 
 struct mattx_frame_signal {
-	__le32 tid;		/* 0: to the process */
-	__le32 len;		/* 128: siginfo_t of x86-64 as the process reads it */
+	__le32 tid; /* 0: to the process */
+	__le32 len; /* 128: siginfo_t of x86-64 as the process reads it */
 	__u8 info[128];
 };
 
 struct mattx_frame_exit {
 	__le32 tid;
-	__le32 code;		/* wait status as the kernel keeps it: code << 8 | signal */
-	__le64 utime, stime;	/* ns spent away */
+	__le32 code; /* wait status as the kernel keeps it: code << 8 | signal */
+	__le64 utime, stime; /* ns spent away */
 	__le64 min_flt, maj_flt, nvcsw, nivcsw;
 };
 

@@ -48,14 +48,20 @@ struct command {
 	u16 size;
 };
 
-#define FLAT(cmd)	{ cmd, (_IOC_DIR(cmd) & _IOC_WRITE ? 1 : 0) |	\
-				(_IOC_DIR(cmd) & _IOC_READ ? 2 : 0), _IOC_SIZE(cmd) }
+#define FLAT(cmd) \
+	{ \
+		cmd, \
+			(_IOC_DIR(cmd) & _IOC_WRITE ? 1 : 0) | \
+				(_IOC_DIR(cmd) & _IOC_READ ? 2 : 0), \
+			_IOC_SIZE(cmd) \
+	}
 
-#define KTERMIOS	36	/* struct termios of the kernel */
-#define KTERMIO		18	/* struct termio */
-#define IFREQ		40	/* struct ifreq: names, addresses, numbers */
-#define RTENTRY		120
+#define KTERMIOS 36 /* struct termios of the kernel */
+#define KTERMIO	 18 /* struct termio */
+#define IFREQ	 40 /* struct ifreq: names, addresses, numbers */
+#define RTENTRY	 120
 
+/* clang-format off */
 static const struct command commands[] = {
 	/* terminals */
 	{ TCGETS, OUT, KTERMIOS }, { TCSETS, IN, KTERMIOS },
@@ -135,10 +141,12 @@ static const struct command commands[] = {
 	FLAT(WDIOC_GETSUPPORT), FLAT(WDIOC_GETSTATUS), FLAT(WDIOC_GETTIMEOUT),
 	FLAT(WDIOC_GETTIMELEFT),
 };
+/* clang-format on */
 
 bool mattx_refine_ioctl(const u64 *args, struct mattx_arg *arg)
 {
-	static const u8 shape[] = { MATTX_VALUE, MATTX_IN, MATTX_OUT, MATTX_INOUT };
+	static const u8 shape[] = { MATTX_VALUE, MATTX_IN, MATTX_OUT,
+				    MATTX_INOUT };
 	const struct command *c;
 	u32 cmd = args[1];
 
@@ -159,10 +167,10 @@ bool mattx_refine_ioctl(const u64 *args, struct mattx_arg *arg)
 /* ---------------------------------------------------------------- fcntl */
 
 #ifndef F_DUPFD_QUERY
-#define F_DUPFD_QUERY	(F_LINUX_SPECIFIC_BASE + 3)
+#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3)
 #endif
 #ifndef F_CREATED_QUERY
-#define F_CREATED_QUERY	(F_LINUX_SPECIFIC_BASE + 4)
+#define F_CREATED_QUERY (F_LINUX_SPECIFIC_BASE + 4)
 #endif
 
 bool mattx_refine_fcntl(const u64 *args, struct mattx_arg *arg)
@@ -245,13 +253,13 @@ bool mattx_refine_prctl(const u64 *args, struct mattx_arg *arg)
 /* ---------------------------------------------------------------- sockets */
 
 #ifndef SOL_MPTCP
-#define SOL_MPTCP	284
+#define SOL_MPTCP 284
 #endif
 
 static bool socket_level_option(u32 option)
 {
 	switch (option) {
-	case SO_ATTACH_FILTER:			/* a pointer to instructions */
+	case SO_ATTACH_FILTER: /* a pointer to instructions */
 	case SO_ATTACH_REUSEPORT_CBPF:
 		return false;
 	default:
@@ -267,9 +275,10 @@ bool mattx_refine_sockopt(const u64 *args, struct mattx_arg *arg)
 	case SOL_SOCKET:
 		return socket_level_option(option);
 	case SOL_IP:
-		return option < 64;		/* from there on: tables of packet filters */
+		return option < 64; /* from there on: tables of packet filters */
 	case SOL_IPV6:
-		return option != IP6T_SO_SET_REPLACE && option != IP6T_SO_SET_ADD_COUNTERS;
+		return option != IP6T_SO_SET_REPLACE &&
+		       option != IP6T_SO_SET_ADD_COUNTERS;
 	case SOL_TCP:
 		return option != TCP_ZEROCOPY_RECEIVE;
 	case SOL_UDP:

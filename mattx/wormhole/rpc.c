@@ -43,10 +43,10 @@ static atomic64_t last_id;
 
 /* How often each number was called, and where it went. */
 enum count {
-	COUNT_DEPUTY,		/* round trips */
-	COUNT_LOCAL,		/* hooked, but made here */
-	COUNT_HOME,		/* sent the gang home */
-	COUNT_SERVED,		/* made here for a guest elsewhere */
+	COUNT_DEPUTY, /* round trips */
+	COUNT_LOCAL,  /* hooked, but made here */
+	COUNT_HOME,   /* sent the gang home */
+	COUNT_SERVED, /* made here for a guest elsewhere */
 	NR_COUNTS,
 };
 
@@ -69,7 +69,8 @@ void mattx_count_served(u32 nr)
 
 bool mattx_rpc_stat(unsigned long index, char *name, size_t size, u64 *value)
 {
-	static const char * const what[NR_COUNTS] = { "deputy", "local", "home", "served" };
+	static const char *const what[NR_COUNTS] = { "deputy", "local", "home",
+						     "served" };
 	unsigned long nr = index / NR_COUNTS, kind = index % NR_COUNTS;
 	int cpu;
 
@@ -108,8 +109,8 @@ static void send_cancel(struct mattx_request *rq)
 		.tid = cpu_to_le32(rq->thread->tid),
 	};
 
-	mattx_link_send(rq->peer, MATTX_F_CANCEL, rq->gang, &cancel, sizeof(cancel),
-			NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
+	mattx_link_send(rq->peer, MATTX_F_CANCEL, rq->gang, &cancel,
+			sizeof(cancel), NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
 }
 
 /*
@@ -128,15 +129,15 @@ static int wait_reply(struct mattx_request *rq)
 		return 0;
 	if (leave_pending(rq))
 		return -EINTR;
-	wait_for_completion(&rq->ended);	/* it is being completed just now */
+	wait_for_completion(&rq->ended); /* it is being completed just now */
 	return 0;
 }
 
 /* What has come of one round trip. */
 enum trip {
-	TRIP_MADE,		/* *ret is the call's result */
-	TRIP_HOME,		/* it cannot be made from here */
-	TRIP_LOST,		/* no deputy any more, or killed: nobody will see the result */
+	TRIP_MADE, /* *ret is the call's result */
+	TRIP_HOME, /* it cannot be made from here */
+	TRIP_LOST, /* no deputy any more, or killed: nobody will see the result */
 };
 
 static enum trip judge_reply(struct mattx_request *rq, long *ret)
@@ -228,7 +229,8 @@ static void await_own_signal(struct mattx_gang *gang)
 {
 	if (no_signal_on_its_way(gang))
 		return;
-	wait_event_interruptible_timeout(gang->wait, no_signal_on_its_way(gang), HZ);
+	wait_event_interruptible_timeout(gang->wait, no_signal_on_its_way(gang),
+					 HZ);
 }
 
 /* The gang is gone at home or the thread is killed: it must not go on. */
@@ -264,8 +266,8 @@ long mattx_call_once(struct mattx_request *rq)
 	return ret == -EINTR ? -ERESTARTNOHAND : ret;
 }
 
-static long call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
-			const u64 *args, bool firm)
+static long call_deputy(struct mattx_thread *thread, u32 nr,
+			const struct mattx_call *call, const u64 *args, bool firm)
 {
 	struct mattx_call copy;
 	struct mattx_request rq;
@@ -276,7 +278,10 @@ static long call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_
 		return mattx_go_home(thread, nr, "its arguments");
 	do {
 		rq = (struct mattx_request){
-			.thread = thread, .call = call, .nr = nr, .firm = firm,
+			.thread = thread,
+			.call = call,
+			.nr = nr,
+			.firm = firm,
 		};
 		memcpy(rq.args, args, sizeof(rq.args));
 		ret = mattx_call_once(&rq);
@@ -287,14 +292,14 @@ static long call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_
 	return ret;
 }
 
-long mattx_call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
-		       const u64 *args)
+long mattx_call_deputy(struct mattx_thread *thread, u32 nr,
+		       const struct mattx_call *call, const u64 *args)
 {
 	return call_deputy(thread, nr, call, args, false);
 }
 
-long mattx_call_firm(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
-		     const u64 *args)
+long mattx_call_firm(struct mattx_thread *thread, u32 nr,
+		     const struct mattx_call *call, const u64 *args)
 {
 	return call_deputy(thread, nr, call, args, true);
 }
@@ -307,7 +312,8 @@ static void on_reply(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	struct mattx_request *rq;
 
 	if (len < sizeof(*reply) || reply->pad) {
-		pr_warn_ratelimited("node %s sent a malformed reply\n", mattx_peer_name(peer));
+		pr_warn_ratelimited("node %s sent a malformed reply\n",
+				    mattx_peer_name(peer));
 		kvfree(payload);
 		return;
 	}
@@ -324,7 +330,8 @@ static void on_reply(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	kvfree(payload);
 }
 
-void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang, void *payload, u32 len)
+void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang,
+		       void *payload, u32 len)
 {
 	switch (type) {
 	case MATTX_F_CALL:
@@ -372,7 +379,8 @@ long mattx_go_home(struct mattx_thread *thread, u32 nr, const char *why)
 	else if (name)
 		snprintf(cause, sizeof(cause), "system call %s", name);
 	else
-		snprintf(cause, sizeof(cause), "system call %u, which is unknown here", nr);
+		snprintf(cause, sizeof(cause),
+			 "system call %u, which is unknown here", nr);
 	return mattx_guest_want_home(thread, nr, cause);
 }
 

@@ -18,7 +18,8 @@ void mattx_rpc_exit(void);
  * @payload: kvmalloc'ed; taken over in any case
  * Context: the link's receiver.
  */
-void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang, void *payload, u32 len);
+void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang,
+		       void *payload, u32 len);
 
 /**
  * mattx_rpc_peer_lost() - that instance of the node is gone: end the calls that wait for it
@@ -45,8 +46,8 @@ long mattx_guest_syscall(const struct pt_regs *regs);
  * A call that was interrupted without a signal for the guest is made again.
  * Context: current is @thread; sleeps. Return: as a system call's function.
  */
-long mattx_call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
-		       const u64 *args);
+long mattx_call_deputy(struct mattx_thread *thread, u32 nr,
+		       const struct mattx_call *call, const u64 *args);
 
 /**
  * mattx_call_firm() - the same for a call that does not block at home
@@ -54,8 +55,8 @@ long mattx_call_deputy(struct mattx_thread *thread, u32 nr, const struct mattx_c
  * A signal does not interrupt it, so that what is done here and at home is done in
  * both places or in neither.
  */
-long mattx_call_firm(struct mattx_thread *thread, u32 nr, const struct mattx_call *call,
-		     const u64 *args);
+long mattx_call_firm(struct mattx_thread *thread, u32 nr,
+		     const struct mattx_call *call, const u64 *args);
 
 /*
  * Calls with a time-out that are continued by restart_syscall(2) on the host.
@@ -91,6 +92,7 @@ void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left_ns);
 int mattx_serve_init(void);
 void mattx_serve_exit(void);
 void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
-void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload, u32 len);
+void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload,
+			u32 len);
 
 #endif

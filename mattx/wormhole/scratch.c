@@ -16,24 +16,24 @@
 #include "wormhole/shape.h"
 
 /* Below mmap_min_addr: user memory by its number, but the kernel's access to it faults. */
-#define BAD_ADDRESS	16ULL
+#define BAD_ADDRESS 16ULL
 
 enum walk_mode {
-	WALK_CHECK,		/* check and measure */
-	WALK_BUILD,		/* write meta */
-	WALK_COLLECT,		/* read what was written */
+	WALK_CHECK,   /* check and measure */
+	WALK_BUILD,   /* write meta */
+	WALK_COLLECT, /* read what was written */
 };
 
 struct walk {
 	const struct mattx_layout *layout;
 	enum walk_mode mode;
-	size_t pos;		/* in the data */
-	size_t meta, out;	/* bytes placed so far */
-	u8 *meta_image;		/* BUILD: kernel copy of the meta part */
-	unsigned long *args;	/* BUILD: the call's */
+	size_t pos;	     /* in the data */
+	size_t meta, out;    /* bytes placed so far */
+	u8 *meta_image;	     /* BUILD: kernel copy of the meta part */
+	unsigned long *args; /* BUILD: the call's */
 
-	long ret;		/* COLLECT */
-	u8 *reply;		/* NULL: measure */
+	long ret;  /* COLLECT */
+	u8 *reply; /* NULL: measure */
 	size_t reply_len, reply_room;
 };
 
@@ -171,15 +171,15 @@ static bool len_fits(const struct walk *w, const struct mattx_arg *arg, u32 len)
 	case MATTX_INOUT:
 		return len == arg->size;
 	default:
-		return mattx_arg_len(arg, w->layout->args, &want) && want == len &&
-		       len <= MATTX_DATA_MAX;
+		return mattx_arg_len(arg, w->layout->args, &want) &&
+		       want == len && len <= MATTX_DATA_MAX;
 	}
 }
 
 static bool has_contents(u8 shape)
 {
-	return shape != MATTX_OUT && shape != MATTX_OUT_N && shape != MATTX_OUT_RET &&
-	       shape != MATTX_ROOM;
+	return shape != MATTX_OUT && shape != MATTX_OUT_N &&
+	       shape != MATTX_OUT_RET && shape != MATTX_ROOM;
 }
 
 /* How many bytes of a buffer the call has written. */
@@ -238,7 +238,8 @@ static int walk_buffer(struct walk *w, int i)
 	if (w->mode == WALK_BUILD)
 		w->args[i] = p.addr;
 	if (w->mode != WALK_COLLECT || p.pointer != MATTX_PTR_GOOD ||
-	    arg->shape == MATTX_STR || arg->shape == MATTX_IN || arg->shape == MATTX_IN_N)
+	    arg->shape == MATTX_STR || arg->shape == MATTX_IN ||
+	    arg->shape == MATTX_IN_N)
 		return 0;
 	err = valid_bytes(w, i, &p, &len);
 	return err ?: emit_buffer(w, p.addr, len);
@@ -247,8 +248,8 @@ static int walk_buffer(struct walk *w, int i)
 /* ------------------------------------------------------------- vectors */
 
 /* A struct iovec[] in the meta part, for @count lengths that follow in the data. */
-static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr, u64 *bytes,
-			 u32 *total)
+static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr,
+			 u64 *bytes, u32 *total)
 {
 	const __le32 *lens = take(w, count * sizeof(*lens));
 	struct iovec *vec;
@@ -278,7 +279,8 @@ static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr, u64 *byt
 	for (i = 0; vec && i < count; i++) {
 		bool bad = le32_to_cpu(lens[i]) & MATTX_LEN_BAD;
 
-		vec[i].iov_base = (void __user *)(unsigned long)(bad ? BAD_ADDRESS : at);
+		vec[i].iov_base =
+			(void __user *)(unsigned long)(bad ? BAD_ADDRESS : at);
 		vec[i].iov_len = le32_to_cpu(lens[i]) & ~MATTX_LEN_BAD;
 		if (!bad)
 			at += vec[i].iov_len;
@@ -298,9 +300,11 @@ static int walk_iov(struct walk *w, int i)
 	if (err)
 		return err;
 	if (p.pointer == MATTX_PTR_GOOD) {
-		if (p.len > MATTX_VEC_MAX || p.len != mattx_arg_n(arg, w->layout->args))
+		if (p.len > MATTX_VEC_MAX ||
+		    p.len != mattx_arg_n(arg, w->layout->args))
 			return -EBADMSG;
-		err = walk_elements(w, p.len, arg->shape == MATTX_IOV_IN, &p.addr, &bytes, &total);
+		err = walk_elements(w, p.len, arg->shape == MATTX_IOV_IN,
+				    &p.addr, &bytes, &total);
 		if (err)
 			return err;
 	}
@@ -321,19 +325,20 @@ struct placed_msg {
 };
 
 /* A part of a message: @max bytes at most, at @addr. */
-static int walk_part(struct walk *w, const struct mattx_wire_shape *shape, bool in,
-		     u32 max, u64 *addr, u32 *len)
+static int walk_part(struct walk *w, const struct mattx_wire_shape *shape,
+		     bool in, u32 max, u64 *addr, u32 *len)
 {
 	u32 pointer = le32_to_cpu(shape->pointer);
 	const void *data;
 
 	*len = le32_to_cpu(shape->len);
 	*addr = pointer == MATTX_PTR_NULL ? 0 : BAD_ADDRESS;
-	if (pointer > MATTX_PTR_GOOD || *len > max || (pointer != MATTX_PTR_GOOD && *len))
+	if (pointer > MATTX_PTR_GOOD || *len > max ||
+	    (pointer != MATTX_PTR_GOOD && *len))
 		return -EBADMSG;
 	if (pointer != MATTX_PTR_GOOD) {
 		if (pointer == MATTX_PTR_BAD)
-			*len = sizeof(u64);	/* so that it is looked at */
+			*len = sizeof(u64); /* so that it is looked at */
 		return 0;
 	}
 	if (!in) {
@@ -356,8 +361,9 @@ static int walk_msg(struct walk *w, bool in, struct placed_msg *m)
 	if (!wire)
 		return -EBADMSG;
 	m->flags = le32_to_cpu(wire->flags);
-	err = walk_part(w, &wire->name, in, sizeof(struct __kernel_sockaddr_storage),
-			&m->name, &m->name_len);
+	err = walk_part(w, &wire->name, in,
+			sizeof(struct __kernel_sockaddr_storage), &m->name,
+			&m->name_len);
 	if (!err)
 		err = walk_part(w, &wire->control, in, MATTX_CONTROL_MAX,
 				&m->control, &m->control_len);
@@ -391,16 +397,18 @@ static void build_msg(struct user_msghdr *hdr, const struct placed_msg *m)
 }
 
 /* One received message: @bytes were received, perhaps more than there was room for. */
-static int emit_msg(struct walk *w, u64 addr, const struct placed_msg *m, u32 bytes)
+static int emit_msg(struct walk *w, u64 addr, const struct placed_msg *m,
+		    u32 bytes)
 {
-	struct mattx_wire_msg_out out = { };
+	struct mattx_wire_msg_out out = {};
 	u32 names, controls, data;
 	struct user_msghdr hdr;
 	int err;
 
 	if (copy_from_user(&hdr, (void __user *)(unsigned long)addr, sizeof(hdr)))
 		return -EFAULT;
-	names = hdr.msg_namelen < 0 ? 0 : min_t(u32, hdr.msg_namelen, m->name_len);
+	names = hdr.msg_namelen < 0 ? 0 :
+				      min_t(u32, hdr.msg_namelen, m->name_len);
 	if (!m->name)
 		names = 0;
 	controls = min_t(u64, hdr.msg_controllen, m->control_len);
@@ -422,7 +430,8 @@ static int emit_msg(struct walk *w, u64 addr, const struct placed_msg *m, u32 by
 	return err;
 }
 
-static int collect_msg(struct walk *w, u8 shape, u32 k, u64 addr, const struct placed_msg *m)
+static int collect_msg(struct walk *w, u8 shape, u32 k, u64 addr,
+		       const struct placed_msg *m)
 {
 	u32 len;
 	int err;
@@ -461,7 +470,9 @@ static int walk_msgs(struct walk *w, int i)
 	if (err)
 		return err;
 	if (p.pointer == MATTX_PTR_GOOD) {
-		if (multi ? p.len > MATTX_VEC_MAX || p.len != mattx_arg_n(arg, w->layout->args) : p.len != 1)
+		if (multi ? p.len > MATTX_VEC_MAX ||
+				    p.len != mattx_arg_n(arg, w->layout->args) :
+			    p.len != 1)
 			return -EBADMSG;
 		p.addr = meta_addr(w, p.len * step, &image);
 		if (image)
@@ -476,7 +487,8 @@ static int walk_msgs(struct walk *w, int i)
 		if (image)
 			build_msg((struct user_msghdr *)(image + k * step), &m);
 		if (w->mode == WALK_COLLECT)
-			err = collect_msg(w, arg->shape, k, p.addr + k * step, &m);
+			err = collect_msg(w, arg->shape, k, p.addr + k * step,
+					  &m);
 		if (err)
 			return err;
 	}
@@ -527,7 +539,7 @@ static int check_rooms(const struct mattx_layout *layout)
 {
 	const struct mattx_arg *arg = layout->call->arg;
 	struct walk w = { .layout = layout };
-	const struct mattx_wire_shape *shape[6] = { };
+	const struct mattx_wire_shape *shape[6] = {};
 	const s32 *len;
 	int i, err;
 
@@ -542,7 +554,8 @@ static int check_rooms(const struct mattx_layout *layout)
 			continue;
 		if (le32_to_cpu(shape[i]->pointer) != MATTX_PTR_GOOD)
 			continue;
-		if (le32_to_cpu(shape[arg[i].n & MATTX_N_MASK]->pointer) != MATTX_PTR_GOOD)
+		if (le32_to_cpu(shape[arg[i].n & MATTX_N_MASK]->pointer) !=
+		    MATTX_PTR_GOOD)
 			return -EBADMSG;
 		len = (const void *)(shape[arg[i].n & MATTX_N_MASK] + 1);
 		if (*len > (s32)le32_to_cpu(shape[i]->len))
@@ -595,12 +608,14 @@ struct mattx_packet *mattx_layout_collect(struct mattx_layout *layout, long ret,
 {
 	unsigned long args[6];
 	struct walk build = { .layout = layout, .mode = WALK_BUILD, .args = args };
-	struct walk w = { .layout = layout, .mode = WALK_COLLECT, .args = args, .ret = ret };
+	struct walk w = {
+		.layout = layout, .mode = WALK_COLLECT, .args = args, .ret = ret
+	};
 	struct mattx_packet *packet;
 	size_t room;
 	int err;
 
-	walk_all(&build);	/* where things are */
+	walk_all(&build); /* where things are */
 	err = walk_all(&w);
 	if (err)
 		return ERR_PTR(err);
@@ -610,8 +625,12 @@ struct mattx_packet *mattx_layout_collect(struct mattx_layout *layout, long ret,
 		return ERR_PTR(-ENOMEM);
 	memset(packet->payload, 0, head);
 	w = (struct walk){
-		.layout = layout, .mode = WALK_COLLECT, .args = args, .ret = ret,
-		.reply = packet->payload + head, .reply_room = room - head,
+		.layout = layout,
+		.mode = WALK_COLLECT,
+		.args = args,
+		.ret = ret,
+		.reply = packet->payload + head,
+		.reply_room = room - head,
 	};
 	err = walk_all(&w);
 	if (err) {

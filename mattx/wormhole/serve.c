@@ -29,20 +29,21 @@
 
 struct served {
 	struct mattx_job job;
-	struct mattx_peer *peer;	/* holds a reference */
+	struct mattx_peer *peer; /* holds a reference */
 	u64 gang, call;
 	struct mattx_call refined;
 	struct mattx_layout layout;
-	u64 args[6];			/* as they came */
+	u64 args[6]; /* as they came */
 	void *payload;
-	bool started;			/* under the thread's lock */
+	bool started; /* under the thread's lock */
 	long ret;
-	struct work_struct work;	/* answers where that cannot be done at once */
+	struct work_struct work; /* answers where that cannot be done at once */
 };
 
 static struct workqueue_struct *serve_wq;
 
-static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret, u32 flags)
+static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret,
+		       u32 flags)
 {
 	struct mattx_frame_reply reply = {
 		.call = cpu_to_le64(call),
@@ -50,8 +51,8 @@ static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret, u3
 		.flags = cpu_to_le32(flags),
 	};
 
-	mattx_link_send(peer, MATTX_F_REPLY, gang, &reply, sizeof(reply), NULL, 0,
-			GFP_KERNEL | __GFP_NOFAIL);
+	mattx_link_send(peer, MATTX_F_REPLY, gang, &reply, sizeof(reply), NULL,
+			0, GFP_KERNEL | __GFP_NOFAIL);
 }
 
 static void served_free(struct served *s)
@@ -125,7 +126,8 @@ static void served_reply(struct served *s, long ret)
 	mattx_link_submit(s->peer, MATTX_F_REPLY, s->gang, packet, len);
 }
 
-static void served_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+static void served_done(struct mattx_thread *thread, struct mattx_job *job,
+			long ret)
 {
 	struct served *s = container_of(job, struct served, job);
 
@@ -139,7 +141,8 @@ static void served_done(struct mattx_thread *thread, struct mattx_job *job, long
 }
 
 /* Is there a call like this, may a guest have it made, and is it well formed? */
-static int check_call(struct served *s, const struct mattx_frame_call *frame, u32 len)
+static int check_call(struct served *s, const struct mattx_frame_call *frame,
+		      u32 len)
 {
 	const struct mattx_call *call;
 	int i;
@@ -161,7 +164,8 @@ static int check_call(struct served *s, const struct mattx_frame_call *frame, u3
 	return mattx_layout_check(&s->layout);
 }
 
-static int queue_call(struct mattx_peer *peer, u64 gang_id, s32 tid, struct mattx_job *job)
+static int queue_call(struct mattx_peer *peer, u64 gang_id, s32 tid,
+		      struct mattx_job *job)
 {
 	struct mattx_gang *gang = mattx_gang_find(peer, gang_id);
 	struct mattx_thread *thread;
@@ -188,7 +192,8 @@ void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	int err;
 
 	if (len < sizeof(*frame)) {
-		pr_warn_ratelimited("node %s sent a malformed call\n", mattx_peer_name(peer));
+		pr_warn_ratelimited("node %s sent a malformed call\n",
+				    mattx_peer_name(peer));
 		kvfree(payload);
 		return;
 	}
@@ -222,16 +227,16 @@ void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
  */
 struct cancel {
 	struct delayed_work work;
-	struct mattx_peer *peer;	/* holds a reference */
+	struct mattx_peer *peer; /* holds a reference */
 	u64 gang, call;
 	s32 tid;
 	unsigned long deadline;
-	struct task_struct *task;	/* of the thread, while that is held */
-	bool found;			/* the call is there */
-	bool done;			/* it was interrupted */
+	struct task_struct *task; /* of the thread, while that is held */
+	bool found;		  /* the call is there */
+	bool done;		  /* it was interrupted */
 };
 
-#define CANCEL_ANYWAY	(HZ / 2)
+#define CANCEL_ANYWAY (HZ / 2)
 
 /* Under the thread's lock. Return: whether it is to be interrupted now. */
 static bool cancel_now(struct mattx_job *job, void *arg)
@@ -273,7 +278,7 @@ static bool try_cancel(struct cancel *c)
 	return over;
 }
 
-static atomic_t cancels;	/* under way; their timers are waited for at unload */
+static atomic_t cancels; /* under way; their timers are waited for at unload */
 
 static void cancel_free(struct cancel *c)
 {
@@ -284,7 +289,8 @@ static void cancel_free(struct cancel *c)
 
 static void cancel_again(struct work_struct *work)
 {
-	struct cancel *c = container_of(to_delayed_work(work), struct cancel, work);
+	struct cancel *c =
+		container_of(to_delayed_work(work), struct cancel, work);
 
 	if (try_cancel(c))
 		cancel_free(c);
@@ -292,7 +298,8 @@ static void cancel_again(struct work_struct *work)
 		queue_delayed_work(serve_wq, &c->work, 1);
 }
 
-void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload, u32 len)
+void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload,
+			u32 len)
 {
 	const struct mattx_frame_cancel *frame = payload;
 	struct cancel *c;

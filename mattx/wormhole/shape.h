@@ -16,18 +16,18 @@ struct mattx_peer;
 struct mattx_thread;
 
 /* Limits of one call on the wire. */
-#define MATTX_IO_MAX		(1u << 20)	/* read and write go on with another call */
-#define MATTX_DATA_MAX		(16u << 20)	/* of one buffer otherwise: more goes home */
-#define MATTX_STR_MAX		4096u		/* PATH_MAX, with the NUL */
-#define MATTX_NAME_ROOM_MAX	(64u << 10)	/* a socket address, a socket option */
-#define MATTX_CONTROL_MAX	(1u << 20)
-#define MATTX_VEC_MAX		1024u		/* UIO_MAXIOV */
-#define MATTX_SCRATCH_MAX	(64u << 20)	/* all buffers of one call */
+#define MATTX_IO_MAX	    (1u << 20) /* read and write go on with another call */
+#define MATTX_DATA_MAX	    (16u << 20) /* of one buffer otherwise: more goes home */
+#define MATTX_STR_MAX	    4096u	/* PATH_MAX, with the NUL */
+#define MATTX_NAME_ROOM_MAX (64u << 10) /* a socket address, a socket option */
+#define MATTX_CONTROL_MAX   (1u << 20)
+#define MATTX_VEC_MAX	    1024u	/* UIO_MAXIOV */
+#define MATTX_SCRATCH_MAX   (64u << 20) /* all buffers of one call */
 
 /* How a shape starts on the wire. */
 enum mattx_pointer {
 	MATTX_PTR_NULL,
-	MATTX_PTR_BAD,		/* an address that faults: the kernel at home decides what that means */
+	MATTX_PTR_BAD, /* an address that faults: the kernel at home decides what that means */
 	MATTX_PTR_GOOD,
 };
 
@@ -39,11 +39,11 @@ enum mattx_pointer {
  * MSG_*, MMSG_*: len messages, for each a struct mattx_wire_msg.
  */
 struct mattx_wire_shape {
-	__le32 pointer;		/* enum mattx_pointer */
+	__le32 pointer; /* enum mattx_pointer */
 	__le32 len;
 };
 
-#define MATTX_LEN_BAD	0x80000000u
+#define MATTX_LEN_BAD 0x80000000u
 
 /*
  * Followed by name and control data (to be sent), the lengths of the vector, and the
@@ -65,11 +65,11 @@ struct mattx_wire_out {
 };
 
 struct mattx_wire_msg_out {
-	__le32 name_len;	/* as the kernel has set it: perhaps more than there was room */
+	__le32 name_len; /* as the kernel has set it: perhaps more than there was room */
 	__le32 control_len;
 	__le32 flags;
-	__le32 len;		/* of mmsghdr, or bytes received */
-	__le32 name_bytes;	/* how many follow */
+	__le32 len;	   /* of mmsghdr, or bytes received */
+	__le32 name_bytes; /* how many follow */
 	__le32 control_bytes;
 	__le32 data_bytes;
 	__le32 pad;
@@ -83,7 +83,8 @@ static inline u64 mattx_arg_n(const struct mattx_arg *arg, const u64 *args)
 }
 
 /* The length that an argument asks for. Return: false when there is no such length. */
-static inline bool mattx_arg_len(const struct mattx_arg *arg, const u64 *args, u64 *len)
+static inline bool mattx_arg_len(const struct mattx_arg *arg, const u64 *args,
+				 u64 *len)
 {
 	u64 n = mattx_arg_n(arg, args);
 
@@ -98,10 +99,10 @@ static inline bool mattx_arg_len(const struct mattx_arg *arg, const u64 *args, u
 
 /* A vector of the guest's, after skipping and limiting. */
 struct mattx_vec {
-	struct iovec *iov;		/* kvmalloc'ed */
+	struct iovec *iov; /* kvmalloc'ed */
 	u32 count;
 	size_t total;
-	u32 bad;			/* bytes of bad memory that come next; then no more */
+	u32 bad; /* bytes of bad memory that come next; then no more */
 	enum mattx_pointer pointer;
 };
 
@@ -116,11 +117,11 @@ struct mattx_msg {
 
 struct mattx_arg_state {
 	enum mattx_pointer pointer;
-	u32 len;			/* bytes, or messages */
-	u32 bad;			/* bytes of bad memory that come next */
+	u32 len; /* bytes, or messages */
+	u32 bad; /* bytes of bad memory that come next */
 	void __user *addr;
 	struct mattx_vec vec;
-	struct mattx_msg *msgs;		/* kvmalloc'ed */
+	struct mattx_msg *msgs; /* kvmalloc'ed */
 };
 
 /**
@@ -133,20 +134,20 @@ struct mattx_request {
 	const struct mattx_call *call;
 	u32 nr;
 	u64 args[6];
-	size_t skip;			/* bytes of a vector that were dealt with already */
-	size_t limit;			/* bytes of a vector or buffer to be taken, 0: no limit */
-	bool limited;			/* more is left than was taken */
-	bool firm;			/* signals do not cancel it */
-	const void *kernel[6];		/* IN, INOUT: the contents are these, not the guest's */
+	size_t skip;  /* bytes of a vector that were dealt with already */
+	size_t limit; /* bytes of a vector or buffer to be taken, 0: no limit */
+	bool limited; /* more is left than was taken */
+	bool firm;    /* signals do not cancel it */
+	const void *kernel[6]; /* IN, INOUT: the contents are these, not the guest's */
 	struct mattx_arg_state state[6];
 
 	u64 id;
 	u64 gang;
 	struct mattx_peer *peer;
 	struct completion ended;
-	bool cancelled;			/* a signal has come: CANCEL was sent */
-	bool lost;			/* the session has ended */
-	void *reply;			/* kvmalloc'ed: struct mattx_frame_reply and what follows */
+	bool cancelled; /* a signal has come: CANCEL was sent */
+	bool lost;	/* the session has ended */
+	void *reply; /* kvmalloc'ed: struct mattx_frame_reply and what follows */
 	size_t reply_len;
 	u32 reply_flags;
 };
@@ -161,7 +162,8 @@ struct mattx_request {
  * Context: current is the guest's thread; sleeps. Return: 0; -ENOMEM; -E2BIG when
  * it is too much for the wire: then the call is made at home, by going there.
  */
-int mattx_marshal(struct mattx_request *rq, struct mattx_packet **packet, size_t *len);
+int mattx_marshal(struct mattx_request *rq, struct mattx_packet **packet,
+		  size_t *len);
 
 /**
  * mattx_unmarshal() - write what the call has returned into the guest's memory
@@ -183,10 +185,10 @@ void mattx_request_release(struct mattx_request *rq);
  */
 struct mattx_layout {
 	const struct mattx_call *call;
-	const u64 *args;		/* as they came */
+	const u64 *args; /* as they came */
 	const u8 *data;
 	size_t len;
-	size_t meta, out, total;	/* offsets; total is also the size of all */
+	size_t meta, out, total; /* offsets; total is also the size of all */
 	u64 base;
 };
 

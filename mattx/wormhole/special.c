@@ -24,8 +24,8 @@ static u32 number(const struct pt_regs *regs)
 	return regs->orig_ax;
 }
 
-static long to_deputy(struct mattx_thread *thread, const struct mattx_call *call,
-		      const struct pt_regs *regs)
+static long to_deputy(struct mattx_thread *thread,
+		      const struct mattx_call *call, const struct pt_regs *regs)
 {
 	u64 args[6];
 
@@ -33,7 +33,8 @@ static long to_deputy(struct mattx_thread *thread, const struct mattx_call *call
 	return mattx_call_deputy(thread, number(regs), call, args);
 }
 
-static long to_deputy_firm(struct mattx_thread *thread, const struct mattx_call *call,
+static long to_deputy_firm(struct mattx_thread *thread,
+			   const struct mattx_call *call,
 			   const struct pt_regs *regs)
 {
 	u64 args[6];
@@ -58,7 +59,8 @@ static bool is_own(struct mattx_thread *thread, s32 tid)
 
 static bool is_vector(const struct mattx_call *call)
 {
-	return call->arg[1].shape == MATTX_IOV_IN || call->arg[1].shape == MATTX_IOV_OUT;
+	return call->arg[1].shape == MATTX_IOV_IN ||
+	       call->arg[1].shape == MATTX_IOV_OUT;
 }
 
 static bool has_position(const struct pt_regs *regs)
@@ -71,7 +73,7 @@ static bool has_position(const struct pt_regs *regs)
 		return true;
 	case __NR_preadv2:
 	case __NR_pwritev2:
-		return regs->r10 != -1UL;	/* -1: the file's own */
+		return regs->r10 != -1UL; /* -1: the file's own */
 	default:
 		return false;
 	}
@@ -86,7 +88,8 @@ static bool has_position(const struct pt_regs *regs)
  */
 MATTX_HANDLER(mattx_do_rw)
 {
-	bool in = call->arg[1].shape == MATTX_IN_N || call->arg[1].shape == MATTX_IOV_IN;
+	bool in = call->arg[1].shape == MATTX_IN_N ||
+		  call->arg[1].shape == MATTX_IOV_IN;
 	bool vector = is_vector(call), position = has_position(regs);
 	struct mattx_request rq;
 	size_t total = 0;
@@ -94,7 +97,9 @@ MATTX_HANDLER(mattx_do_rw)
 
 	do {
 		rq = (struct mattx_request){
-			.thread = thread, .call = call, .nr = number(regs),
+			.thread = thread,
+			.call = call,
+			.nr = number(regs),
 			.limit = min_t(size_t, MATTX_IO_MAX, MAX_RW_COUNT - total),
 		};
 		mattx_regs_args(regs, rq.args);
@@ -121,7 +126,8 @@ MATTX_HANDLER(mattx_do_rw)
 
 /* -------------------------------------------------- threads and processes */
 
-static long self_or_deputy(struct mattx_thread *thread, const struct mattx_call *call,
+static long self_or_deputy(struct mattx_thread *thread,
+			   const struct mattx_call *call,
 			   const struct pt_regs *regs, s32 tid)
 {
 	if (!tid || is_own(thread, tid))
@@ -275,7 +281,7 @@ MATTX_HANDLER(mattx_do_clock)
 /* What it returns counts from home's start; what it writes is the process's own. */
 MATTX_HANDLER(mattx_do_times)
 {
-	u64 none[6] = { };
+	u64 none[6] = {};
 	long ret;
 
 	if (regs->di) {
@@ -310,14 +316,16 @@ MATTX_HANDLER(mattx_do_personality)
 /* ----------------------------------------------------------------- memory */
 
 /* A range is rounded as the kernel does it. */
-static bool is_special(struct mattx_thread *thread, unsigned long start, unsigned long len)
+static bool is_special(struct mattx_thread *thread, unsigned long start,
+		       unsigned long len)
 {
 	if (!len || start + len < start)
 		return false;
 	return mattx_guest_special(thread->gang, start, PAGE_ALIGN(len));
 }
 
-static const char *mmap_obstacle(struct mattx_thread *thread, const struct pt_regs *regs)
+static const char *mmap_obstacle(struct mattx_thread *thread,
+				 const struct pt_regs *regs)
 {
 	unsigned long flags = regs->r10;
 
@@ -359,8 +367,8 @@ MATTX_HANDLER(mattx_do_mremap)
 }
 
 #ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL	102
-#define MADV_GUARD_REMOVE	103
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
 #endif
 
 MATTX_HANDLER(mattx_do_madvise)

@@ -11,7 +11,7 @@ struct mattx_thread;
 struct pt_regs;
 
 /* What mattx_call_once() returns when the call has to be made again. */
-#define MATTX_AGAIN	(-4096L)
+#define MATTX_AGAIN (-4096L)
 
 /* ------------------------------------------ rpc.c, for special.c and wait.c */
 
@@ -34,14 +34,14 @@ void mattx_count_served(u32 nr);
 
 /* ------------------------------------ special.c, wait.c: handlers of the table */
 
-#define MATTX_HANDLER(name)						\
+#define MATTX_HANDLER(name) \
 	long name(struct mattx_thread *thread, const struct mattx_call *call, \
 		  const struct pt_regs *regs)
 
 MATTX_HANDLER(mattx_do_rw);
-MATTX_HANDLER(mattx_do_self);		/* argument 0 names a thread */
-MATTX_HANDLER(mattx_do_self1);		/* argument 1 does */
-MATTX_HANDLER(mattx_do_both);		/* here and at home */
+MATTX_HANDLER(mattx_do_self);  /* argument 0 names a thread */
+MATTX_HANDLER(mattx_do_self1); /* argument 1 does */
+MATTX_HANDLER(mattx_do_both);  /* here and at home */
 MATTX_HANDLER(mattx_do_prlimit);
 MATTX_HANDLER(mattx_do_setrlimit);
 MATTX_HANDLER(mattx_do_kill);
@@ -55,7 +55,7 @@ MATTX_HANDLER(mattx_do_getrusage);
 MATTX_HANDLER(mattx_do_itimer);
 MATTX_HANDLER(mattx_do_personality);
 MATTX_HANDLER(mattx_do_mmap);
-MATTX_HANDLER(mattx_do_range);		/* argument 0 and 1: a range */
+MATTX_HANDLER(mattx_do_range); /* argument 0 and 1: a range */
 MATTX_HANDLER(mattx_do_mremap);
 MATTX_HANDLER(mattx_do_madvise);
 

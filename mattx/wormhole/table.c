@@ -15,6 +15,7 @@
 #include "wormhole/special.h"
 #include "wormhole/table.h"
 
+/* clang-format off */
 #define VALUE		{ .shape = MATTX_VALUE }
 #define STR		{ .shape = MATTX_STR }
 #define IN(s)		{ .shape = MATTX_IN, .size = (s) }
@@ -64,6 +65,7 @@
 static const struct mattx_call calls[MATTX_MAX_CALLS] = {
 #include "wormhole/calls.h"
 };
+/* clang-format on */
 
 #undef LOCAL
 #undef HOME
@@ -76,21 +78,23 @@ static const struct mattx_call calls[MATTX_MAX_CALLS] = {
 #undef LIMITED
 
 /* Where the numbers end that the table was written for; holes below it are no calls. */
-#define KNOWN_END	472
+#define KNOWN_END 472
 
 static const struct mattx_call unknown = { .class = MATTX_HOME };
 
 const struct mattx_call *mattx_call_entry(u64 nr)
 {
 	if (nr >= MATTX_MAX_CALLS)
-		return &calls[MATTX_MAX_CALLS - 1];	/* MATTX_NOSYS */
+		return &calls[MATTX_MAX_CALLS - 1]; /* MATTX_NOSYS */
 	nr = array_index_nospec(nr, MATTX_MAX_CALLS);
-	if (calls[nr].class == MATTX_NOSYS && nr >= KNOWN_END && nr < MATTX_MAX_CALLS - 1)
+	if (calls[nr].class == MATTX_NOSYS && nr >= KNOWN_END &&
+	    nr < MATTX_MAX_CALLS - 1)
 		return &unknown;
 	return &calls[nr];
 }
 
-const struct mattx_call *mattx_call_refine(const struct mattx_call *call, const u64 *args,
+const struct mattx_call *mattx_call_refine(const struct mattx_call *call,
+					   const u64 *args,
 					   struct mattx_call *copy)
 {
 	if (!call->refine)
@@ -101,21 +105,24 @@ const struct mattx_call *mattx_call_refine(const struct mattx_call *call, const 
 
 /* --------------------------------------------------------- the kernel's lists */
 
-#define __SYSCALL_NORETURN(nr, sym)		__SYSCALL(nr, sym)
-#define __SYSCALL_WITH_COMPAT(nr, sym, compat)	__SYSCALL(nr, compat)
+#define __SYSCALL_NORETURN(nr, sym)	       __SYSCALL(nr, sym)
+#define __SYSCALL_WITH_COMPAT(nr, sym, compat) __SYSCALL(nr, compat)
 
 /* Is @nr a call of the kernel's that our table does not have? Folded by the compiler. */
-#define LACKS(nr, sym)	(__builtin_strcmp(#sym, "sys_ni_syscall") && \
-			 calls[nr].class == MATTX_NOSYS)
+#define LACKS(nr, sym) \
+	(__builtin_strcmp(#sym, "sys_ni_syscall") && \
+	 calls[nr].class == MATTX_NOSYS)
 
 static void __maybe_unused check_table(void)
 {
-#define __SYSCALL(nr, sym)						\
-	BUILD_BUG_ON_MSG(LACKS(nr, sym), "calls.h lacks system call " #nr ", " #sym);
+#define __SYSCALL(nr, sym) \
+	BUILD_BUG_ON_MSG(LACKS(nr, sym), \
+			 "calls.h lacks system call " #nr ", " #sym);
 #include <asm/syscalls_64.h>
 #undef __SYSCALL
 }
 
+/* clang-format off */
 const struct mattx_entry_name mattx_entry_names[] = {
 #define __SYSCALL(nr, sym)	{ nr, "__x64_" #sym },
 #include <asm/syscalls_64.h>
@@ -137,5 +144,6 @@ const char * const mattx_foreign_names[] = {
 #endif
 	NULL
 };
+/* clang-format on */
 
 const unsigned int mattx_nr_foreign_names = ARRAY_SIZE(mattx_foreign_names) - 1;

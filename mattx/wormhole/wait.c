@@ -47,7 +47,8 @@ static s32 left_ms(const struct deadline *d)
 {
 	if (!d->finite)
 		return -1;
-	return min_t(s64, div_s64(left_ns(d) + NSEC_PER_MSEC - 1, NSEC_PER_MSEC), INT_MAX);
+	return min_t(s64, div_s64(left_ns(d) + NSEC_PER_MSEC - 1, NSEC_PER_MSEC),
+		     INT_MAX);
 }
 
 static void deadline_ms(struct deadline *d, s32 ms)
@@ -74,8 +75,8 @@ static void left_timespec(const struct deadline *d, struct __kernel_timespec *ts
 
 static bool interrupted(long ret)
 {
-	return ret == -ERESTARTSYS || ret == -ERESTARTNOHAND || ret == -ERESTARTNOINTR ||
-	       ret == -ERESTART_RESTARTBLOCK;
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOHAND ||
+	       ret == -ERESTARTNOINTR || ret == -ERESTART_RESTARTBLOCK;
 }
 
 /* ------------------------------------------------------------ signal masks */
@@ -111,8 +112,8 @@ static void unmask_signals(bool leave)
 
 /* ------------------------------------------------------------ restart blocks */
 
-static long restart_later(long (*fn)(struct restart_block *), void __user *ufds, u32 n,
-			  const struct deadline *d)
+static long restart_later(long (*fn)(struct restart_block *), void __user *ufds,
+			  u32 n, const struct deadline *d)
 {
 	struct restart_block *block = &current->restart_block;
 	struct timespec64 ts = ktime_to_timespec64(d->at);
@@ -125,7 +126,8 @@ static long restart_later(long (*fn)(struct restart_block *), void __user *ufds,
 	return set_restart_fn(block, fn);
 }
 
-static void restart_deadline(const struct restart_block *block, struct deadline *d)
+static void restart_deadline(const struct restart_block *block,
+			     struct deadline *d)
 {
 	d->finite = block->poll.has_timeout;
 	d->at = ktime_set(block->poll.tv_sec, block->poll.tv_nsec);
@@ -141,7 +143,8 @@ static long poll_until(struct mattx_thread *thread, void __user *ufds, u32 nfds,
 
 	do {
 		rq = (struct mattx_request){
-			.thread = thread, .nr = __NR_poll,
+			.thread = thread,
+			.nr = __NR_poll,
 			.call = mattx_call_entry(__NR_poll),
 			.args = { (unsigned long)ufds, nfds, left_ms(d) },
 		};
@@ -154,7 +157,7 @@ static long poll_until(struct mattx_thread *thread, void __user *ufds, u32 nfds,
 
 MATTX_HANDLER(mattx_do_poll)
 {
-	struct deadline d = { };
+	struct deadline d = {};
 
 	if ((u32)regs->si > rlimit(RLIMIT_NOFILE))
 		return -EINVAL;
@@ -165,7 +168,7 @@ MATTX_HANDLER(mattx_do_poll)
 long mattx_poll_restart(struct restart_block *block)
 {
 	struct mattx_thread *thread;
-	struct deadline d = { };
+	struct deadline d = {};
 
 	if (mattx_caller(&thread) != MATTX_IS_GUEST)
 		return -EINTR;
@@ -177,7 +180,8 @@ long mattx_poll_restart(struct restart_block *block)
 
 enum timeout_kind { TIMESPEC, TIMEVAL };
 
-static int get_timeout(struct deadline *d, const void __user *p, enum timeout_kind kind)
+static int get_timeout(struct deadline *d, const void __user *p,
+		       enum timeout_kind kind)
 {
 	struct __kernel_timespec raw;
 	struct timespec64 ts;
@@ -188,7 +192,8 @@ static int get_timeout(struct deadline *d, const void __user *p, enum timeout_ki
 		return -EFAULT;
 	ts.tv_sec = raw.tv_sec;
 	ts.tv_nsec = raw.tv_nsec;
-	if (kind == TIMEVAL) {		/* as the kernel: microseconds may be more than a second */
+	if (kind ==
+	    TIMEVAL) { /* as the kernel: microseconds may be more than a second */
 		if (raw.tv_nsec < 0 || raw.tv_sec < 0)
 			return -EINVAL;
 		ts.tv_sec += div_s64(raw.tv_nsec, USEC_PER_SEC);
@@ -220,7 +225,8 @@ static long finish_timeout(long ret, const struct deadline *d, void __user *p,
 }
 
 /* Makes @rq, whose argument @which is the time-out, until it has a result. */
-static long wait_until(struct mattx_request *rq, int which, const struct deadline *d)
+static long wait_until(struct mattx_request *rq, int which,
+		       const struct deadline *d)
 {
 	const struct mattx_request start = *rq;
 	struct __kernel_timespec left;
@@ -240,11 +246,13 @@ static long wait_until(struct mattx_request *rq, int which, const struct deadlin
 MATTX_HANDLER(mattx_do_ppoll)
 {
 	struct mattx_request rq = {
-		.thread = thread, .nr = __NR_ppoll, .call = call,
+		.thread = thread,
+		.nr = __NR_ppoll,
+		.call = call,
 		.args = { regs->di, regs->si, 0, 0, 0 },
 	};
 	void __user *timeout = (void __user *)regs->dx;
-	struct deadline d = { };
+	struct deadline d = {};
 	long ret;
 
 	ret = get_timeout(&d, timeout, TIMESPEC);
@@ -259,11 +267,13 @@ MATTX_HANDLER(mattx_do_ppoll)
 	return finish_timeout(ret, &d, timeout, TIMESPEC);
 }
 
-static long select_until(struct mattx_thread *thread, const struct pt_regs *regs,
-			 const struct deadline *d)
+static long select_until(struct mattx_thread *thread,
+			 const struct pt_regs *regs, const struct deadline *d)
 {
 	struct mattx_request rq = {
-		.thread = thread, .nr = __NR_pselect6, .call = mattx_call_entry(__NR_pselect6),
+		.thread = thread,
+		.nr = __NR_pselect6,
+		.call = mattx_call_entry(__NR_pselect6),
 		.args = { regs->di, regs->si, regs->dx, regs->r10, 0, 0 },
 	};
 
@@ -275,7 +285,7 @@ static long select_until(struct mattx_thread *thread, const struct pt_regs *regs
 MATTX_HANDLER(mattx_do_select)
 {
 	void __user *timeout = (void __user *)regs->r8;
-	struct deadline d = { };
+	struct deadline d = {};
 	long ret;
 
 	ret = get_timeout(&d, timeout, TIMEVAL);
@@ -287,9 +297,12 @@ MATTX_HANDLER(mattx_do_select)
 
 MATTX_HANDLER(mattx_do_pselect)
 {
-	struct { const void __user *mask; size_t size; } sig = { };
+	struct {
+		const void __user *mask;
+		size_t size;
+	} sig = {};
 	void __user *timeout = (void __user *)regs->r8;
-	struct deadline d = { };
+	struct deadline d = {};
 	long ret;
 
 	if (regs->r9 && copy_from_user(&sig, (void __user *)regs->r9, sizeof(sig)))
@@ -305,11 +318,12 @@ MATTX_HANDLER(mattx_do_pselect)
 
 /* -------------------------------------------------------------------- epoll */
 
-static long epoll_until(struct mattx_thread *thread, u32 nr, const struct pt_regs *regs,
-			const struct deadline *d)
+static long epoll_until(struct mattx_thread *thread, u32 nr,
+			const struct pt_regs *regs, const struct deadline *d)
 {
 	struct mattx_request rq = {
-		.thread = thread, .nr = __NR_epoll_wait,
+		.thread = thread,
+		.nr = __NR_epoll_wait,
 		.call = mattx_call_entry(__NR_epoll_wait),
 		.args = { regs->di, regs->si, regs->dx, left_ms(d) },
 	};
@@ -331,8 +345,8 @@ static long epoll_until(struct mattx_thread *thread, u32 nr, const struct pt_reg
 }
 
 /* @nr is the call that the program made; its arguments are in the registers. */
-static long epoll_wait_until(struct mattx_thread *thread, u32 nr, const struct pt_regs *regs,
-			     const struct deadline *d)
+static long epoll_wait_until(struct mattx_thread *thread, u32 nr,
+			     const struct pt_regs *regs, const struct deadline *d)
 {
 	long ret = 0;
 
@@ -352,7 +366,7 @@ static long epoll_wait_until(struct mattx_thread *thread, u32 nr, const struct p
 MATTX_HANDLER(mattx_do_epoll_wait)
 {
 	u32 nr = regs->orig_ax;
-	struct deadline d = { };
+	struct deadline d = {};
 	int err = 0;
 
 	if (nr == __NR_epoll_pwait2)
@@ -366,7 +380,7 @@ long mattx_wait_restart(struct restart_block *block)
 {
 	const struct pt_regs *regs = current_pt_regs();
 	struct mattx_thread *thread;
-	struct deadline d = { };
+	struct deadline d = {};
 
 	if (mattx_caller(&thread) != MATTX_IS_GUEST)
 		return -EINTR;
@@ -379,7 +393,9 @@ void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left)
 	/* epoll_pwait() is epoll_pwait2() with another form of the time-out */
 	if (nr == __NR_epoll_pwait2)
 		nr = __NR_epoll_pwait;
-	regs->r10 = min_t(s64, div_s64(max_t(s64, left, 0) + NSEC_PER_MSEC - 1, NSEC_PER_MSEC),
+	regs->r10 = min_t(s64,
+			  div_s64(max_t(s64, left, 0) + NSEC_PER_MSEC - 1,
+				  NSEC_PER_MSEC),
 			  INT_MAX);
 	regs->orig_ax = nr;
 	regs->ax = -ERESTARTNOINTR;

@@ -10,6 +10,7 @@
 #include <linux/rseq.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
 #include <linux/signal.h>
 #include <linux/version.h>
 #include <asm/msr.h>

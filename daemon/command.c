@@ -186,18 +186,16 @@ static void put_thread(uint32_t tid, const char *state, void *arg)
 static struct json_object *reason_json(const struct kernel_gang *gang)
 {
 	const char *name = syscall_name(gang->reason);
-	char buf[MATTX_CAUSE_MAX + 64];
+	char number[32];
 
-	if (gang->reason < 0 && !gang->cause[0])
-		return NULL;
-	if (gang->reason < 0)
+	if (gang->cause[0])
 		return text(gang->cause);
+	if (gang->reason < 0)
+		return NULL;
 	if (name)
-		snprintf(buf, sizeof(buf), "%s%s%s", name, gang->cause[0] ? ": " : "",
-			 gang->cause);
-	else
-		snprintf(buf, sizeof(buf), "system call %d", gang->reason);
-	return text(buf);
+		return text(name);
+	snprintf(number, sizeof(number), "system call %d", gang->reason);
+	return text(number);
 }
 
 static void put_gang(const struct kernel_gang *gang, void *arg)

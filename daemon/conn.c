@@ -125,8 +125,11 @@ struct conn *conn_server(int fd, conn_decide decide)
 	return conn;
 }
 
+/* The end; so never by -EAGAIN, which means "call again", whoever says it. */
 static int fail(struct conn *conn, int error, const char *text)
 {
+	if (error == EAGAIN)
+		error = EBUSY;
 	return cause_set(conn->cause, sizeof(conn->cause), error, "%s", text);
 }
 
@@ -251,7 +254,7 @@ static int receive_hello(struct conn *conn)
 			msg_hello_write(conn->buf, MSG_WELCOME, &conn->mine));
 		return 0;
 	}
-	conn->refused = -ret;
+	conn->refused = ret == -EAGAIN ? EBUSY : -ret;
 	to_send(conn, SEND_REFUSE,
 		msg_outcome_write(conn->buf, MSG_REFUSE, 0, ret, conn->cause));
 	return 0;

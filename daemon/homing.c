@@ -134,8 +134,7 @@ void homing_want(uint64_t gang, int reason, const char *cause)
 	e->reason = reason;
 	e->delay_ms = RETRY_MIN_MS;
 	snprintf(e->why, sizeof(e->why), "%s", cause && cause[0] ? cause : name ? name : "");
-	log_info("gang %016llx wants home: %s%s%s", (unsigned long long)gang,
-		 name ? name : "", name && cause && cause[0] ? ": " : "", cause ? cause : "");
+	log_info("gang %016llx wants home: %s", (unsigned long long)gang, e->why);
 	e->retry = evtimer_new(self.base, attempt, e);
 	if (!e->retry) {
 		free(e);

@@ -21,12 +21,17 @@
 #define REQUEST_TIMEOUT_S	10
 #define EVENT_RCVBUF		(1 << 20)
 
-/* What one request brings back. */
+/*
+ * What one request brings back. The messages of an answer are kept until it is
+ * complete, so that @fn may make requests of its own.
+ */
 struct answer {
 	void (*fn)(struct nlattr **attrs, void *arg);
 	void *arg;
 	char *cause;
 	size_t cause_len;
+	char *kept;		/* struct nlmsghdr and what follows, one after the other */
+	size_t kept_len, kept_size;
 };
 
 struct family {
@@ -223,13 +228,40 @@ static struct nlmsghdr *request(void *buf, uint16_t type, uint8_t cmd, uint16_t 
 
 static int on_data(const struct nlmsghdr *nlh, void *data)
 {
-	struct nlattr *attrs[MATTX_A_MAX + 1] = { 0 };
+	size_t len = MNL_ALIGN(nlh->nlmsg_len), size;
 	struct answer *answer = data;
+	char *more;
 
-	mnl_attr_parse(nlh, sizeof(struct genlmsghdr), keep_attr, attrs);
-	if (answer->fn)
-		answer->fn(attrs, answer->arg);
+	if (!answer->fn)
+		return MNL_CB_OK;
+	if (answer->kept_size - answer->kept_len < len) {
+		size = 2 * answer->kept_size + len;
+		more = realloc(answer->kept, size);
+		if (!more) {
+			errno = ENOMEM;
+			return MNL_CB_ERROR;
+		}
+		answer->kept = more;
+		answer->kept_size = size;
+	}
+	memcpy(answer->kept + answer->kept_len, nlh, nlh->nlmsg_len);
+	answer->kept_len += len;
 	return MNL_CB_OK;
+}
+
+/* Tell of what was kept. */
+static void tell(struct answer *answer)
+{
+	struct nlattr *attrs[MATTX_A_MAX + 1];
+	const struct nlmsghdr *nlh;
+	size_t at;
+
+	for (at = 0; at < answer->kept_len; at += MNL_ALIGN(nlh->nlmsg_len)) {
+		nlh = (const void *)(answer->kept + at);
+		memset(attrs, 0, sizeof(attrs));
+		mnl_attr_parse(nlh, sizeof(struct genlmsghdr), keep_attr, attrs);
+		answer->fn(attrs, answer->arg);
+	}
 }
 
 static int keep_message(const struct nlattr *attr, void *data)
@@ -287,7 +319,8 @@ static mnl_cb_t control_cbs[NLMSG_MIN_TYPE] = {
 /* Send, and read until the answer is complete. Return: 0 or a negative errno. */
 static int ask(struct nlmsghdr *nlh, mnl_cb_t cb, struct answer *answer)
 {
-	static char buf[64 << 10];
+	static char buf[64 << 10] __attribute__((aligned(MNL_ALIGNTO)));
+	const struct nlmsghdr *got = (const void *)buf;
 	unsigned int port = mnl_socket_get_portid(requests);
 	ssize_t len;
 	int ret;
@@ -302,12 +335,13 @@ static int ask(struct nlmsghdr *nlh, mnl_cb_t cb, struct answer *answer)
 		}
 		if (len < 0)
 			goto failed;
+		/* the rest of an answer that was given up on before? */
+		if (len >= (ssize_t)sizeof(*got) && got->nlmsg_seq != nlh->nlmsg_seq) {
+			ret = 1;
+			continue;
+		}
 		ret = mnl_cb_run2(buf, len, nlh->nlmsg_seq, port, cb, answer, control_cbs,
 				  MNL_ARRAY_SIZE(control_cbs));
-		/* the rest of an answer that was given up on before */
-		if (ret < 0 && errno == ESRCH && ((struct nlmsghdr *)buf)->nlmsg_seq !=
-		    nlh->nlmsg_seq)
-			ret = 1;
 	} while (ret > 0);
 	if (!ret)
 		return 0;
@@ -320,6 +354,8 @@ failed:
 
 static int ask_module(struct nlmsghdr *nlh, struct answer *answer)
 {
+	int ret;
+
 	if (answer->cause)
 		answer->cause[0] = 0;
 	if (!family_id) {
@@ -327,7 +363,11 @@ static int ask_module(struct nlmsghdr *nlh, struct answer *answer)
 			snprintf(answer->cause, answer->cause_len, "the module mattx is not loaded");
 		return -ENODEV;
 	}
-	return ask(nlh, on_data, answer);
+	ret = ask(nlh, on_data, answer);
+	if (!ret)
+		tell(answer);
+	free(answer->kept);
+	return ret;
 }
 
 /* ---------------------------------------------------------------- family */

@@ -114,8 +114,8 @@ static void pending_done(struct conn *conn, int ret)
 {
 	pending_remove(conn->arg);
 	if (ret) {
-		/* -EAGAIN: between two nodes, and the other one tries again */
-		if (ret != -EAGAIN && ret != -EWOULDBLOCK)
+		/* -ENOTCONN: one of us came too early, and tries again */
+		if (ret != -ENOTCONN)
 			log_stranger(conn);
 		conn_free(conn);
 		return;

@@ -177,11 +177,11 @@ static int check_session(struct peer *peer, const struct hello *theirs,
 			 char *cause, size_t cause_len)
 {
 	if (peer->known != theirs->instance)
-		return cause_set(cause, cause_len, EAGAIN,
+		return cause_set(cause, cause_len, ENOTCONN,
 				 "%s does not know this instance of %s yet",
 				 self.config->name, theirs->name);
 	if (theirs->known != self.instance)
-		return cause_set(cause, cause_len, EAGAIN,
+		return cause_set(cause, cause_len, ENOTCONN,
 				 "%s does not know this instance of %s yet",
 				 theirs->name, self.config->name);
 	return 0;
@@ -198,7 +198,7 @@ int peer_decide(struct conn *conn)
 		return cause_set(cause, size, ENODEV, "the module is not loaded at %s",
 				 self.config->name);
 	if (!peer && self.config->discover)
-		return cause_set(cause, size, EAGAIN, "%s has not discovered %s yet",
+		return cause_set(cause, size, ENOTCONN, "%s has not discovered %s yet",
 				 self.config->name, theirs->name);
 	if (!peer || peer->self || strcmp(peer->info.name, theirs->name))
 		return cause_set(cause, size, ENOENT, "%s has no node %s in its configuration",
@@ -211,7 +211,7 @@ int peer_decide(struct conn *conn)
 				 purpose_name(theirs->purpose));
 	if (theirs->purpose == PURPOSE_LINK || theirs->purpose == PURPOSE_JOB)
 		if (check_session(peer, theirs, cause, size))
-			return -EAGAIN;
+			return -ENOTCONN;
 	peer_hello(peer, theirs->purpose, &conn->mine);
 	return 0;
 }
@@ -673,7 +673,7 @@ static void look_node(const struct kernel_node *node, void *arg)
 	(void)arg;
 	if (!peer || peer->self)
 		return;
-	peer->known = node->instance;
+	peer->known = peer->info.instance = node->instance;
 	peer->link_up = node->up;
 }
 

@@ -27,6 +27,16 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+/* sched_clock() of when a task that sleeps came to the CPU last, 0 when not known. */
+static inline u64 mattx_last_arrival(struct task_struct *task)
+{
+#ifdef CONFIG_SCHED_INFO
+	return READ_ONCE(task->__state) == TASK_RUNNING ? 0 : task->sched_info.last_arrival;
+#else
+	return 0;
+#endif
+}
+
 /* Takes the next signal of current's that @mask does not block; siglock is held. */
 static inline int mattx_dequeue_signal(sigset_t *mask, kernel_siginfo_t *info,
 				       enum pid_type *type)

@@ -13,6 +13,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include "internal.h"
+#include "../compat.h"
 #include "../fault.h"
 #include "../main.h"
 
@@ -101,6 +102,7 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
 			continue;
 		new++;
+		thread->asleep_since = mattx_last_arrival(task);
 		mattx_thread_hold(thread);
 		if (task_work_add(task, &thread->work, TWA_SIGNAL)) {
 			/* it exits: the tracepoint removes it, or has already run */

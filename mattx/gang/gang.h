@@ -75,6 +75,7 @@ struct mattx_thread {
 	unsigned long scratch_len;
 	void *guest;			/* wormhole/rpc.c: what this guest thread waits for */
 	struct restart_block restart;	/* as it was when the thread parked, for a thaw here */
+	u64 asleep_since;		/* sched_clock() when a freeze found it asleep, or 0 */
 	kernel_siginfo_t fatal;		/* with MATTX_T_FATAL */
 	struct callback_head fatal_work; /* brings it into the park to go home and dump core */
 	struct {

@@ -82,6 +82,7 @@ int mattx_process_set(struct mattx_gang *gang, const struct mattx_process_state 
 /* restart.c */
 int mattx_restart_init(void);
 void mattx_restart_capture(struct mattx_thread *thread);
+void mattx_restart_resume(struct mattx_thread *thread);
 void mattx_restart_apply(struct mattx_thread *thread);
 
 /* signal.c */

@@ -11,7 +11,9 @@
 #include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/restart_block.h>
+#include <linux/sched/clock.h>
 #include <linux/time_namespace.h>
+#include <linux/uaccess.h>
 #include "internal.h"
 #include "../compat.h"
 #include "../main.h"
@@ -133,6 +135,66 @@ static void apply_futex(const struct mattx_restart *r, struct restart_block *blo
 	block->futex.time = r->time - (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
 }
 
+/*
+ * epoll_wait() and its kin return -EINTR and say nothing of the time that was left.
+ * How long the thread had slept is known from the freeze: since it came to the CPU last.
+ * Return: the time-out of the call, ns, or -1: none.
+ */
+static s64 wait_timeout(const struct mattx_regs *regs)
+{
+	struct __kernel_timespec ts;
+
+	if (regs->orig_ax != __NR_epoll_pwait2)
+		return (s32)regs->r10 < 0 ? -1 : (s32)regs->r10 * (s64)NSEC_PER_MSEC;
+	if (!regs->r10 || copy_from_user(&ts, (void __user *)(unsigned long)regs->r10, sizeof(ts)))
+		return -1;
+	return ts.tv_sec > KTIME_SEC_MAX ? -1 : ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* regs->ax is -ERESTARTNOHAND, made of -EINTR: a wait with a time-out goes on for its rest. */
+static void capture_wait(struct mattx_thread *thread)
+{
+	struct mattx_regs *regs = &thread->state.regs;
+	struct mattx_restart *r = &thread->state.restart;
+	s64 timeout, slept = 0;
+
+	if (regs->orig_ax != __NR_epoll_wait && regs->orig_ax != __NR_epoll_pwait &&
+	    regs->orig_ax != __NR_epoll_pwait2)
+		return;
+	timeout = wait_timeout(regs);
+	if (timeout < 0)
+		return;
+	if (thread->asleep_since)
+		slept = max_t(s64, sched_clock() - thread->asleep_since, 0);
+	r->kind = MATTX_RESTART_WAIT;
+	r->val = regs->orig_ax;
+	r->flags = 1;
+	r->time = ktime_get_ns() + clock_offset(CLOCK_MONOTONIC) + max_t(s64, timeout - slept, 0);
+	regs->ax = -ERESTART_RESTARTBLOCK;
+}
+
+/* Makes the call itself of it, for the time that is left. */
+static void apply_wait(struct mattx_thread *thread)
+{
+	const struct mattx_restart *r = &thread->state.restart;
+
+	mattx_wait_rewind(&thread->state.regs, r->val,
+			  r->time - clock_offset(CLOCK_MONOTONIC) - ktime_get_ns());
+}
+
+/**
+ * mattx_restart_resume() - a thaw: current's own restart block again
+ * Context: the thread itself, before it takes the registers.
+ */
+void mattx_restart_resume(struct mattx_thread *thread)
+{
+	current->restart_block = thread->restart;
+	if ((s64)thread->state.regs.ax == -ERESTART_RESTARTBLOCK &&
+	    thread->state.restart.kind == MATTX_RESTART_WAIT &&
+	    thread->restart.fn != mattx_wait_restart)
+		apply_wait(thread);
+}
+
 /**
  * mattx_restart_capture() - record current's restart block in thread->state
  * Context: the thread itself, when it comes to the park.
@@ -144,6 +206,10 @@ void mattx_restart_capture(struct mattx_thread *thread)
 
 	memset(r, 0, sizeof(*r));
 	thread->restart = *block;
+	if ((s64)thread->state.regs.ax == -ERESTARTNOHAND) {
+		capture_wait(thread);
+		return;
+	}
 	r->kind = kind_of(block->fn);
 	switch (r->kind) {
 	case MATTX_RESTART_FUTEX:
@@ -186,8 +252,7 @@ void mattx_restart_apply(struct mattx_thread *thread)
 		return;
 	switch (r->kind) {
 	case MATTX_RESTART_WAIT:
-		time = r->time - clock_offset(CLOCK_MONOTONIC) - ktime_get_ns();
-		mattx_wait_rewind(&thread->state.regs, r->val, time);
+		apply_wait(thread);
 		return;
 	case MATTX_RESTART_FUTEX:
 		apply_futex(r, block);

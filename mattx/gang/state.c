@@ -173,7 +173,7 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
 		mattx_rseq_set(s->rseq, s->rseq_len, s->rseq_sig);
 		mattx_restart_apply(thread);
 	} else {
-		current->restart_block = thread->restart;
+		mattx_restart_resume(thread);
 	}
 	regs_set(task_pt_regs(current), &s->regs);
 	apply_masks(s);

@@ -81,7 +81,7 @@ long mattx_wait_restart(struct restart_block *block);
 
 /**
  * mattx_wait_rewind() - registers with which the call goes on for the time that is left
- * @regs: of the interrupted thread; ax gets -ERESTARTNOINTR, orig_ax the number
+ * @regs: of the interrupted thread; ax gets -ERESTARTNOHAND, orig_ax the number
  * @nr: .poll.nfds of the captured block
  * @left_ns: until the deadline, 0 when it has passed
  */

@@ -398,5 +398,5 @@ void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left)
 				  NSEC_PER_MSEC),
 			  INT_MAX);
 	regs->orig_ax = nr;
-	regs->ax = -ERESTARTNOINTR;
+	regs->ax = -ERESTARTNOHAND;
 }

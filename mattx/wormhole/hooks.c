@@ -3,15 +3,18 @@
  * Diverting the system calls of guests.
  *
  * One ftrace_ops covers the functions of all calls that the table does not call
- * local, of the 32-bit and x32 entries, and of unknown numbers. For a guest's
- * thread it changes where the function's call to __fentry__ returns to; for
- * anybody else it does nothing.
+ * local, and of the 32-bit and x32 entries. For a guest's thread it changes where
+ * the function's call to __fentry__ returns to; for anybody else it does nothing.
  *
  * It fails closed. PERMANENT refuses kernel.ftrace_enabled=0 while it is armed;
  * IPMODIFY keeps others from changing the same functions; no recursion guard of
- * ftrace stands before our function (RECURSION: it has its own, which is that it
- * calls nothing that it covers); and if a single function cannot be found or
- * covered, the module does not load or the hooks cannot be had.
+ * ftrace stands before our function, which calls nothing that it covers
+ * (FTRACE_OPS_FL_RECURSION would ask for one); and if a single function cannot be
+ * found or covered, the module does not load or the hooks cannot be had.
+ *
+ * A number that this kernel does not have gives -ENOSYS without calling anything
+ * that could be diverted. The function for holes among its numbers does the same
+ * and is built without a call to __fentry__.
  *
  * Addresses are found by walking through the kernel's symbols with sprint_symbol().
  */
@@ -43,7 +46,6 @@ struct target {
 	const char *symbol;
 	unsigned long addr; /* its start */
 	unsigned long alias; /* start of a function of which it may be another name */
-	bool optional;	     /* kernels have it or not */
 };
 
 static struct target *targets; /* sorted by name */
@@ -52,7 +54,7 @@ static unsigned long *ips; /* for ftrace */
 static unsigned int nr_ips;
 
 static unsigned long entries[MATTX_MAX_CALLS]; /* start of the function by number */
-static unsigned long ni_entry; /* of numbers that do not exist */
+static unsigned long ni_entry;		       /* of holes; not to be covered */
 
 static DEFINE_MUTEX(hooks_lock);
 static unsigned int users; /* guests; under hooks_lock */
@@ -108,7 +110,7 @@ static void notrace syscall_hook(unsigned long ip, unsigned long parent_ip,
 
 #define HOOK_FLAGS \
 	(FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | \
-	 FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_RECURSION)
+	 FTRACE_OPS_FL_PERMANENT)
 
 static struct ftrace_ops syscall_ops = { .func = syscall_hook,
 					 .flags = HOOK_FLAGS };
@@ -119,54 +121,9 @@ long mattx_native(u32 nr, const struct pt_regs *regs)
 
 	if (WARN_ON_ONCE(!entry))
 		return -ENOSYS;
-	if (entry == ni_entry) /* has no call to __fentry__ to come after */
-		return -ENOSYS;
 	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
 		entry += 4; /* ENDBR, or what has been written over it */
 	return mattx_native_enter(regs, entry + MCOUNT_INSN_SIZE);
-}
-
-/*
- * Numbers that this kernel does not have. Home may have them, so a guest goes there;
- * but the function that says -ENOSYS is built without a call to __fentry__ and has a
- * probe instead. This one may fail open: then the guest gets -ENOSYS.
- */
-static int __kprobes ni_hook(struct kprobe *p, struct pt_regs *regs)
-{
-	struct mattx_thread *thread;
-
-	if (mattx_caller(&thread) != MATTX_IS_GUEST || in_ia32_syscall())
-		return 0;
-	regs->ip = (unsigned long)mattx_guest_syscall;
-	return 1;
-}
-
-/* There, so that the probe is not made a jump, which would not obey. */
-static void __kprobes ni_unoptimised(struct kprobe *p, struct pt_regs *regs,
-				     unsigned long flags)
-{
-}
-
-static struct kprobe ni_probe;
-static bool ni_armed;
-
-static void arm_ni(void)
-{
-	ni_probe = (struct kprobe){
-		.addr = (void *)ni_entry,
-		.pre_handler = ni_hook,
-		.post_handler = ni_unoptimised,
-	};
-	ni_armed = ni_entry && !register_kprobe(&ni_probe);
-	if (!ni_armed)
-		pr_warn("unknown system calls of guests are not sent home\n");
-}
-
-static void disarm_ni(void)
-{
-	if (ni_armed)
-		unregister_kprobe(&ni_probe);
-	ni_armed = false;
 }
 
 /* ------------------------------------------------------- arming, disarming */
@@ -178,13 +135,11 @@ static int arm(void)
 	err = register_ftrace_function(&syscall_ops);
 	if (err)
 		return err;
-	arm_ni();
 	return 0;
 }
 
 static void disarm(void)
 {
-	disarm_ni();
 	unregister_ftrace_function(&syscall_ops);
 }
 
@@ -318,11 +273,9 @@ static unsigned long probe_address(const char *symbol)
 	return addr;
 }
 
-static unsigned int add_target(const char *symbol, bool optional)
+static void add_target(const char *symbol)
 {
-	targets[nr_targets] =
-		(struct target){ .symbol = symbol, .optional = optional };
-	return nr_targets++;
+	targets[nr_targets++] = (struct target){ .symbol = symbol };
 }
 
 static void list_targets(void)
@@ -330,10 +283,9 @@ static void list_targets(void)
 	unsigned int i, n;
 
 	for (i = 0; i < mattx_nr_entry_names; i++)
-		add_target(mattx_entry_names[i].symbol, false);
+		add_target(mattx_entry_names[i].symbol);
 	for (i = 0; i < mattx_nr_foreign_names; i++)
-		add_target(mattx_foreign_names[i], false);
-	add_target("__x64_sys_ni_syscall", true);
+		add_target(mattx_foreign_names[i]);
 	sort(targets, nr_targets, sizeof(*targets), by_name, NULL);
 	for (i = 0, n = 0; i < nr_targets; i++) { /* each once */
 		if (!n || strcmp(targets[n - 1].symbol, targets[i].symbol))
@@ -398,9 +350,9 @@ static int resolve(void)
 		t = &targets[i];
 		if (!t->addr)
 			t->addr = t->alias;
-		if (!t->addr && !t->optional)
+		if (!t->addr)
 			t->addr = probe_address(t->symbol);
-		if (!t->addr && !t->optional) {
+		if (!t->addr) {
 			pr_err("this kernel has no function %s\n", t->symbol);
 			return -ENOENT;
 		}

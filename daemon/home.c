@@ -290,11 +290,15 @@ static int drop(struct home *h, uint64_t start, uint64_t end, bool locked)
 			  locked ? MADV_DONTNEED_LOCKED : MADV_DONTNEED, 0, 0, 0);
 }
 
-/* All pages are there: what is here, but was neither sent nor kept, is gone. */
+/*
+ * All pages are there: what is here, but was neither sent nor kept, is gone. What was
+ * kept, but is not here, is right: it has not changed since it left, and was absent
+ * then. (The host has it, full of zeroes, as a part of a huge page.)
+ */
 static int on_rest(struct image *image)
 {
 	struct home *h = image->arg;
-	struct runs here = { 0 }, stay = { 0 }, lost = { 0 }, own = { 0 };
+	struct runs here = { 0 }, stay = { 0 };
 	size_t i, at = 0;
 	int ret = 0;
 
@@ -303,18 +307,12 @@ static int on_rest(struct image *image)
 
 		if (vma->flags & (VMA_FILE | VMA_VDSO))
 			continue;
-		runs_add(&own, vma->start, vma->end);
 		if (vma->rss)
 			ret = memory_present(image->job, h->pagemap, vma, &here);
 	}
-	runs_combine(&lost, &h->keep, RUNS_AND, &own);
-	runs_combine(&lost, &lost, RUNS_MINUS, &here);
-	if (!ret && lost.n)
-		ret = job_fail(image->job, ENODATA, "page %llx is no longer here",
-			       (unsigned long long)lost.run[0].start);
 	runs_combine(&stay, &h->keep, RUNS_OR, &h->data);
 	runs_combine(&here, &here, RUNS_MINUS, &stay);
-	if (!ret && (here.bad || stay.bad || lost.bad))
+	if (!ret && (here.bad || stay.bad))
 		ret = job_fail(image->job, ENOMEM, "out of memory");
 	/* by mapping, because a locked one is dropped otherwise */
 	for (i = 0; i < here.n && !ret; i++) {
@@ -330,8 +328,6 @@ static int on_rest(struct image *image)
 	}
 	runs_free(&here);
 	runs_free(&stay);
-	runs_free(&lost);
-	runs_free(&own);
 	return ret ?: body_flush(&h->body);
 }
 

@@ -41,13 +41,24 @@
 
 /* ----------------------------------------------------- calls of a body */
 
+/*
+ * A signal for a deputy interrupts the call that its thread makes, or is about to make,
+ * so that it can be forwarded. The call has to be made again, as the kernel would.
+ */
+static bool interrupted(long ret)
+{
+	return ret == -512 || ret == -513 || ret == -514;	/* -ERESTARTSYS... */
+}
+
 long body_call_args(struct body *body, int32_t tid, long nr, const uint64_t args[6])
 {
 	struct mattx_ioc_call call = { .tid = tid, .nr = nr };
 
 	memcpy(call.args, args, sizeof(call.args));
-	if (ioctl(body->handle, MATTX_IOC_CALL, &call))
-		return -errno;
+	do {
+		if (ioctl(body->handle, MATTX_IOC_CALL, &call))
+			return -errno;
+	} while (interrupted(call.ret));
 	return call.ret;
 }
 
@@ -140,31 +151,44 @@ static int verdict(const struct mattx_ioc_call *call, int allow)
 	return call->nr == SYS_mmap && (uint64_t)call->ret != call->args[0] ? -EEXIST : 0;
 }
 
+/* Makes some of the queued calls, from *@at on, which moves behind those that are done. */
+static int flush_some(struct body *body, unsigned int *at)
+{
+	struct body_queue *q = body->queue;
+	int made = make_calls(body, *at), ret = 0;
+	unsigned int last;
+
+	if (made <= 0)
+		return job_fail(body->job, made ? made : EIO, "cannot have it make calls: %s",
+				strerror(made ? -made : EIO));
+	/* only the last one can have failed; any may have mapped elsewhere */
+	for (last = *at + made - 1; *at < last && !ret; ++*at)
+		ret = verdict(&q->call[*at], 0);
+	if (!ret) {
+		if (interrupted(q->call[last].ret))
+			return 0;
+		ret = verdict(&q->call[last], q->note[last].allow);
+	} else {
+		--*at;
+	}
+	if (ret)
+		return job_fail(body->job, ret, "cannot %s %llx-%llx: %s", q->note[*at].what,
+				(unsigned long long)q->call[*at].args[0],
+				(unsigned long long)(q->call[*at].args[0] +
+						     q->call[*at].args[1]),
+				strerror(-ret));
+	++*at;
+	return 0;
+}
+
 int body_flush(struct body *body)
 {
 	struct body_queue *q = body->queue;
-	unsigned int at = 0, last;
-	int made, ret = 0;
+	unsigned int at = 0;
+	int ret = 0;
 
-	while (q && at < q->n && !ret) {
-		made = make_calls(body, at);
-		last = made > 0 ? at + made - 1 : at;
-		/* only the last one can have failed, or mapped elsewhere */
-		for (; at < last && !ret; at++)
-			ret = verdict(&q->call[at], 0);
-		if (!ret)
-			ret = made > 0 ? verdict(&q->call[last], q->note[last].allow) :
-			      made ? made : -EIO;
-		else
-			last = at - 1;
-		if (ret)
-			job_fail(body->job, ret, "cannot %s %llx-%llx: %s", q->note[last].what,
-				 (unsigned long long)q->call[last].args[0],
-				 (unsigned long long)(q->call[last].args[0] +
-						      q->call[last].args[1]),
-				 strerror(-ret));
-		at = last + 1;
-	}
+	while (q && at < q->n && !ret)
+		ret = flush_some(body, &at);
 	if (q)
 		q->n = 0;
 	return ret;
@@ -470,7 +494,7 @@ static int on_pages(struct image *image, struct stream_run *run, int n, size_t b
 		if (!got)
 			got = body_call(&r->body, r->body.tgid, SYS_recvmsg, WARDEN_SOCK, base,
 					MSG_WAITALL);
-		if (got == -EINTR || got == -512)
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			return job_fail(image->job, got ? got : ECONNRESET,

@@ -28,11 +28,11 @@
 #include "log.h"
 #include "tls.h"
 
-#define GREETING	"MattX-1\n"
-#define GREETING_LEN	8
-#define NONCE		32
+#define GREETING     "MattX-1\n"
+#define GREETING_LEN 8
+#define NONCE	     32
 
-struct exchange {		/* tls = off: what is to be sent or received, in order */
+struct exchange { /* tls = off: what is to be sent or received, in order */
 	bool send;
 	uint8_t *buf;
 	size_t len;
@@ -41,16 +41,16 @@ struct exchange {		/* tls = off: what is to be sent or received, in order */
 struct auth {
 	int fd;
 	bool server;
-	struct tls *tls;	/* NULL with tls = off */
+	struct tls *tls; /* NULL with tls = off */
 	int step;
-	size_t done;		/* bytes of this step */
-	uint8_t opening[GREETING_LEN + NONCE];	/* client's */
-	uint8_t nonce[NONCE];	/* server's */
+	size_t done;			       /* bytes of this step */
+	uint8_t opening[GREETING_LEN + NONCE]; /* client's */
+	uint8_t nonce[NONCE];		       /* server's */
 	uint8_t proof[AUTH_MAC];
 };
 
 static bool encrypts;
-static uint8_t *secret;		/* the cluster key */
+static uint8_t *secret; /* the cluster key */
 static size_t secret_len;
 
 int auth_init(const char *name, bool tls, const uint8_t *key, size_t key_len,
@@ -79,11 +79,13 @@ bool auth_encrypts(void)
 	return encrypts;
 }
 
-void auth_mac(const char *use, const void *data, size_t len, uint8_t mac[AUTH_MAC])
+void auth_mac(const char *use, const void *data, size_t len,
+	      uint8_t mac[AUTH_MAC])
 {
 	uint8_t key[AUTH_MAC];
 
-	gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret, secret_len, use, strlen(use), key);
+	gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret, secret_len, use,
+			 strlen(use), key);
 	gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, sizeof(key), data, len, mac);
 	explicit_bzero(key, sizeof(key));
 }
@@ -106,7 +108,8 @@ struct auth *auth_new(int fd, bool server)
 		return auth;
 	}
 	memcpy(auth->opening, GREETING, GREETING_LEN);
-	if (gnutls_rnd(GNUTLS_RND_NONCE, server ? auth->nonce : auth->opening + GREETING_LEN,
+	if (gnutls_rnd(GNUTLS_RND_NONCE,
+		       server ? auth->nonce : auth->opening + GREETING_LEN,
 		       NONCE)) {
 		auth_free(auth);
 		return NULL;
@@ -122,13 +125,15 @@ void auth_free(struct auth *auth)
 	free(auth);
 }
 
-static void make_proof(const struct auth *auth, bool server, uint8_t proof[AUTH_MAC])
+static void make_proof(const struct auth *auth, bool server,
+		       uint8_t proof[AUTH_MAC])
 {
 	uint8_t data[GREETING_LEN + 2 * NONCE];
 
 	memcpy(data, auth->opening, GREETING_LEN + NONCE);
 	memcpy(data + GREETING_LEN + NONCE, auth->nonce, NONCE);
-	auth_mac(server ? "mattx plain server" : "mattx plain client", data, sizeof(data), proof);
+	auth_mac(server ? "mattx plain server" : "mattx plain client", data,
+		 sizeof(data), proof);
 }
 
 static bool proof_right(const struct auth *auth, bool server)
@@ -143,13 +148,17 @@ static struct exchange exchange(struct auth *auth)
 {
 	switch (auth->step) {
 	case 0:
-		return (struct exchange){ !auth->server, auth->opening, sizeof(auth->opening) };
+		return (struct exchange){ !auth->server, auth->opening,
+					  sizeof(auth->opening) };
 	case 1:
-		return (struct exchange){ auth->server, auth->nonce, sizeof(auth->nonce) };
+		return (struct exchange){ auth->server, auth->nonce,
+					  sizeof(auth->nonce) };
 	case 2:
-		return (struct exchange){ !auth->server, auth->proof, sizeof(auth->proof) };
+		return (struct exchange){ !auth->server, auth->proof,
+					  sizeof(auth->proof) };
 	case 3:
-		return (struct exchange){ auth->server, auth->proof, sizeof(auth->proof) };
+		return (struct exchange){ auth->server, auth->proof,
+					  sizeof(auth->proof) };
 	}
 	return (struct exchange){ 0 };
 }
@@ -162,7 +171,8 @@ static int exchanged(struct auth *auth, char *cause, size_t cause_len)
 		if (auth->server && memcmp(auth->opening, GREETING, GREETING_LEN))
 			return cause_set(cause, cause_len, EPROTO,
 					 auth->opening[0] == 0x16 ?
-					 "speaks TLS, but tls = off here" : "is no mattxd");
+						 "speaks TLS, but tls = off here" :
+						 "is no mattxd");
 		break;
 	case 1:
 		if (!auth->server)
@@ -172,18 +182,21 @@ static int exchanged(struct auth *auth, char *cause, size_t cause_len)
 		if (!auth->server)
 			break;
 		if (!proof_right(auth, false))
-			return cause_set(cause, cause_len, EACCES, "has another cluster key");
+			return cause_set(cause, cause_len, EACCES,
+					 "has another cluster key");
 		make_proof(auth, true, auth->proof);
 		break;
 	case 3:
 		if (!auth->server && !proof_right(auth, true))
-			return cause_set(cause, cause_len, EACCES, "has another cluster key");
+			return cause_set(cause, cause_len, EACCES,
+					 "has another cluster key");
 		break;
 	}
 	return 0;
 }
 
-static int plain_step(struct auth *auth, short *want, char *cause, size_t cause_len)
+static int plain_step(struct auth *auth, short *want, char *cause,
+		      size_t cause_len)
 {
 	struct exchange x;
 	ssize_t n;
@@ -192,9 +205,11 @@ static int plain_step(struct auth *auth, short *want, char *cause, size_t cause_
 	while (auth->step < 4) {
 		x = exchange(auth);
 		if (x.send)
-			n = send(auth->fd, x.buf + auth->done, x.len - auth->done, MSG_NOSIGNAL);
+			n = send(auth->fd, x.buf + auth->done,
+				 x.len - auth->done, MSG_NOSIGNAL);
 		else
-			n = recv(auth->fd, x.buf + auth->done, x.len - auth->done, 0);
+			n = recv(auth->fd, x.buf + auth->done,
+				 x.len - auth->done, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -204,8 +219,9 @@ static int plain_step(struct auth *auth, short *want, char *cause, size_t cause_
 		if (n < 0 && errno != ECONNRESET && errno != EPIPE)
 			return cause_set(cause, cause_len, errno, "%m");
 		if (n <= 0)
-			return cause_set(cause, cause_len, ECONNRESET,
-					 "closed the connection while keys were compared (another key or tls = on there?)");
+			return cause_set(
+				cause, cause_len, ECONNRESET,
+				"closed the connection while keys were compared (another key or tls = on there?)");
 		auth->done += n;
 		if (auth->done < x.len)
 			continue;
@@ -226,6 +242,7 @@ int auth_step(struct auth *auth, short *want, char *cause, size_t cause_len)
 	else
 		ret = plain_step(auth, want, cause, cause_len);
 	if (!ret && daemon_fault(FAULT_HANDSHAKE))
-		ret = cause_set(cause, cause_len, EACCES, "fault %d", FAULT_HANDSHAKE);
+		ret = cause_set(cause, cause_len, EACCES, "fault %d",
+				FAULT_HANDSHAKE);
 	return ret;
 }

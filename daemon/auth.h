@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AUTH_MAC	32	/* bytes of HMAC-SHA-256 */
+#define AUTH_MAC 32 /* bytes of HMAC-SHA-256 */
 
 /*
  * Two daemons prove to each other that they have the cluster key, by TLS or,
@@ -42,6 +42,7 @@ int auth_step(struct auth *auth, short *want, char *cause, size_t cause_len);
 /**
  * auth_mac() - a MAC with a key that is derived from the cluster key for @use
  */
-void auth_mac(const char *use, const void *data, size_t len, uint8_t mac[AUTH_MAC]);
+void auth_mac(const char *use, const void *data, size_t len,
+	      uint8_t mac[AUTH_MAC]);
 
 #endif

@@ -30,13 +30,13 @@
  * client may go earlier. One of several when everything is expelled.
  */
 struct order {
-	struct client *client;	/* NULL: gone, or never was */
-	struct group *group;	/* expel --all, or NULL */
-	struct job *job;
+	struct client *client; /* NULL: gone, or never was */
+	struct group *group;   /* expel --all, or NULL */
 	pid_t pid;
 	uid_t uid;
-	char where[MATTX_NAME_MAX];	/* the node that the current step is about */
-	char then[MATTX_NAME_MAX];	/* after the way home: on to that node */
+	char where[MATTX_NAME_MAX]; /* the node that the current step is about */
+	char then[MATTX_NAME_MAX];  /* after the way home: on to that node */
+	struct job_order next; /* the job to start; its pidfd is the order's till then */
 };
 
 struct group {
@@ -73,7 +73,8 @@ static const char *get_text(struct json_object *request, const char *key)
 }
 
 /* Return: -1 when it is not there or no number from 0 to @max. */
-static int64_t get_number(struct json_object *request, const char *key, int64_t max)
+static int64_t get_number(struct json_object *request, const char *key,
+			  int64_t max)
 {
 	struct json_object *value;
 	int64_t n;
@@ -90,7 +91,8 @@ static bool get_flag(struct json_object *request, const char *key)
 	struct json_object *value;
 
 	return json_object_object_get_ex(request, key, &value) &&
-	       json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value);
+	       json_object_is_type(value, json_type_boolean) &&
+	       json_object_get_boolean(value);
 }
 
 /* ---------------------------------------------------------------- nodes */
@@ -117,18 +119,23 @@ static struct json_object *node_json(const struct peer *peer)
 	put(node, "name", text(info->name));
 	put(node, "id", text(id));
 	put(node, "address", text(addr_text(&info->addr, address)));
-	put(node, "state", text(local ? "local" : peer_up(peer) ? "up" : "down"));
+	put(node, "state",
+	    text(local	       ? "local" :
+		 peer_up(peer) ? "up" :
+				 "down"));
 	if (local) {
 		facts_now(&now);
 		put(node, "kernel", text(now.release));
-		put_load(node, now.cpus, now.load, now.mem_total, now.mem_available);
+		put_load(node, now.cpus, now.load, now.mem_total,
+			 now.mem_available);
 		return node;
 	}
 	put(node, "daemon", json_object_new_boolean(peer_control_up(peer)));
 	put(node, "link", json_object_new_boolean(peer_link_up(peer)));
 	if (info->facts.release[0]) {
 		put(node, "kernel", text(info->facts.release));
-		put_load(node, ping->cpus, ping->load, ping->mem_total, ping->mem_available);
+		put_load(node, ping->cpus, ping->load, ping->mem_total,
+			 ping->mem_available);
 	}
 	if (!peer_up(peer) && peer_cause(peer)[0])
 		put(node, "cause", text(peer_cause(peer)));
@@ -137,7 +144,8 @@ static struct json_object *node_json(const struct peer *peer)
 
 static void command_nodes(struct client *client, struct json_object *request)
 {
-	struct json_object *nodes = json_object_new_array(), *result = json_object_new_object();
+	struct json_object *nodes = json_object_new_array(),
+			   *result = json_object_new_object();
 	struct peer *peer;
 
 	(void)request;
@@ -153,12 +161,12 @@ static void command_nodes(struct client *client, struct json_object *request)
 struct ps {
 	struct json_object *out, *in;
 	bool threads;
-	double boot;		/* CLOCK_REALTIME - CLOCK_BOOTTIME, s */
+	double boot; /* CLOCK_REALTIME - CLOCK_BOOTTIME, s */
 };
 
 static const char *state_name(uint32_t state)
 {
-	static const char * const names[] = {
+	static const char *const names[] = {
 		[MATTX_GANG_FREEZING] = "freezing",
 		[MATTX_GANG_FROZEN] = "frozen",
 		[MATTX_GANG_COMMITTING] = "committing",
@@ -210,10 +218,12 @@ static void put_gang(const struct kernel_gang *gang, void *arg)
 	put(entry, "uid", number(gang->uid));
 	put(entry, "state", text(state_name(gang->state)));
 	put(entry, "calls", number(gang->calls));
-	put(entry, "since", json_object_new_double(gang->since ?
-						   ps->boot + gang->since / 1e9 : 0));
+	put(entry, "since",
+	    json_object_new_double(gang->since ? ps->boot + gang->since / 1e9 :
+						 0));
 	put(entry, "reason", reason_json(gang));
-	put(entry, "moving", json_object_new_boolean(job_busy(gang->pid, gang->id)));
+	put(entry, "moving",
+	    json_object_new_boolean(job_busy(gang->pid, gang->id)));
 	if (gang->role == MATTX_ROLE_HOST)
 		put(entry, "home_pid", number(gang->tgid));
 	if (ps->threads) {
@@ -221,7 +231,8 @@ static void put_gang(const struct kernel_gang *gang, void *arg)
 		kernel_threads(gang->id, gang->role, put_thread, threads);
 		put(entry, "thread", threads);
 	}
-	json_object_array_add(gang->role == MATTX_ROLE_HOME ? ps->out : ps->in, entry);
+	json_object_array_add(gang->role == MATTX_ROLE_HOME ? ps->out : ps->in,
+			      entry);
 }
 
 struct gang_list {
@@ -295,7 +306,8 @@ static void group_gone(void *arg)
 	g->client = NULL;
 }
 
-static struct order *order_new(struct client *client, pid_t pid, struct group *group)
+static struct order *order_new(struct client *client, pid_t pid,
+			       struct group *group)
 {
 	struct order *o = calloc(1, sizeof(*o));
 
@@ -313,7 +325,8 @@ static struct order *order_new(struct client *client, pid_t pid, struct group *g
 	return o;
 }
 
-static struct json_object *failure_json(pid_t pid, const char *node, int error, const char *cause)
+static struct json_object *failure_json(pid_t pid, const char *node, int error,
+					const char *cause)
 {
 	struct json_object *value = json_object_new_object();
 
@@ -325,7 +338,8 @@ static struct json_object *failure_json(pid_t pid, const char *node, int error, 
 }
 
 /* One of several has ended; the last one tells the sum. */
-static void group_end(struct group *g, const struct order *o, int error, const char *cause)
+static void group_end(struct group *g, const struct order *o, int error,
+		      const char *cause)
 {
 	struct json_object *value;
 
@@ -334,12 +348,13 @@ static void group_end(struct group *g, const struct order *o, int error, const c
 	else
 		g->done++;
 	if (g->client && error)
-		client_send(g->client, "failed", failure_json(o->pid, o->where, error, cause), false);
+		client_send(g->client, "failed",
+			    failure_json(o->pid, o->where, error, cause), false);
 	if (--g->left)
 		return;
 	if (g->client && g->failed) {
-		client_error(g->client, 0, NULL, EIO, "%u of %u did not go home", g->failed,
-			     g->failed + g->done);
+		client_error(g->client, 0, NULL, EIO, "%u of %u did not go home",
+			     g->failed, g->failed + g->done);
 	} else if (g->client) {
 		value = json_object_new_object();
 		put(value, "expelled", number(g->done));
@@ -380,7 +395,8 @@ static void order_progress(struct order *o, const struct progress *progress)
 	client_send(o->client, "progress", value, true);
 }
 
-static void job_progressed(struct job *job, const struct progress *progress, void *arg)
+static void job_progressed(struct job *job, const struct progress *progress,
+			   void *arg)
 {
 	(void)job;
 	order_progress(arg, progress);
@@ -391,12 +407,28 @@ static void job_ended(struct job *job, void *arg)
 	order_end(arg, job->result, job->cause);
 }
 
-/* Start a job for an order, which ends with it. @pidfd becomes the job's. */
-static void order_job(struct order *o, enum job_kind kind, struct peer *peer, int pidfd,
-		      uint64_t gang)
+static void order_start(void *arg)
 {
-	struct job_watch watch = { .progress = job_progressed, .end = job_ended, .arg = o };
-	struct job_order order = {
+	struct order *o = arg;
+	struct job_watch watch = { .progress = job_progressed,
+				   .end = job_ended,
+				   .arg = o };
+	char cause[CONN_CAUSE_MAX] = "";
+	int error = EIO;
+
+	if (!job_start(&o->next, &watch, &error, cause, sizeof(cause)))
+		order_end(o, error, cause);
+}
+
+/*
+ * Start a job for an order, which ends with it. @pidfd becomes the job's.
+ * @settled: the process has arrived where it is; a job that puts things away after
+ * that does not count as "on its way"
+ */
+static void order_job(struct order *o, enum job_kind kind, struct peer *peer,
+		      int pidfd, uint64_t gang, bool settled)
+{
+	o->next = (struct job_order){
 		.kind = kind,
 		.pid = o->pid,
 		.pidfd = pidfd,
@@ -405,13 +437,11 @@ static void order_job(struct order *o, enum job_kind kind, struct peer *peer, in
 		.peer = peer,
 		.reason = -1,
 	};
-	char cause[CONN_CAUSE_MAX] = "";
-	int error = EIO;
-
 	snprintf(o->where, sizeof(o->where), "%s", peer_info(peer)->name);
-	o->job = job_start(&order, &watch, &error, cause, sizeof(cause));
-	if (!o->job)
-		order_end(o, error, cause);
+	if (settled)
+		job_settle(o->pid, gang, order_start, o);
+	else
+		order_start(o);
 }
 
 /* Return: true when @peer is a node to which a process can go now. */
@@ -422,8 +452,8 @@ static bool order_reachable(struct order *o, struct peer *peer)
 	if (peer_up(peer))
 		return true;
 	if (!peer_control_up(peer))
-		snprintf(cause, sizeof(cause), "is down%s%s", peer_cause(peer)[0] ? ": " : "",
-			 peer_cause(peer));
+		snprintf(cause, sizeof(cause), "is down%s%s",
+			 peer_cause(peer)[0] ? ": " : "", peer_cause(peer));
 	else
 		snprintf(cause, sizeof(cause), "has no link to this node yet");
 	snprintf(o->where, sizeof(o->where), "%s", peer_info(peer)->name);
@@ -445,7 +475,7 @@ static void order_on(struct order *o)
 	if (ret)
 		order_end(o, -ret, cause);
 	else
-		order_job(o, JOB_OUT, peer, process.pidfd, 0);
+		order_job(o, JOB_OUT, peer, process.pidfd, 0, true);
 }
 
 static void home_progressed(const struct progress *progress, void *arg)
@@ -484,7 +514,8 @@ static int get_process(struct client *client, struct json_object *request,
 	int ret;
 
 	if (pid <= 0) {
-		client_error(client, 0, NULL, EINVAL, "pid: a number above 0 is expected");
+		client_error(client, 0, NULL, EINVAL,
+			     "pid: a number above 0 is expected");
 		return -EINVAL;
 	}
 	ret = process_open(pid, process, cause, sizeof(cause));
@@ -503,7 +534,7 @@ static int get_process(struct client *client, struct json_object *request,
 /* Where a process is. */
 struct whereabouts {
 	bool out, in;
-	struct kernel_gang gang;	/* valid with either */
+	struct kernel_gang gang; /* valid with either */
 };
 
 static int locate(struct client *client, pid_t pid, struct whereabouts *w)
@@ -515,22 +546,26 @@ static int locate(struct client *client, pid_t pid, struct whereabouts *w)
 	if (ret == -ENOENT)
 		return 0;
 	if (ret) {
-		client_error(client, pid, NULL, -ret, "module: %s", strerror(-ret));
+		client_error(client, pid, NULL, -ret, "module: %s",
+			     strerror(-ret));
 		return ret;
 	}
 	w->out = w->gang.role == MATTX_ROLE_HOME && w->gang.node &&
-		 (w->gang.state == MATTX_GANG_DEPUTY || w->gang.state == MATTX_GANG_COMMITTING);
+		 (w->gang.state == MATTX_GANG_DEPUTY ||
+		  w->gang.state == MATTX_GANG_COMMITTING);
 	w->in = w->gang.role == MATTX_ROLE_HOST;
 	return 0;
 }
 
 /* Bring back a process of ours, and perhaps send it on. */
-static void start_return(struct client *client, pid_t pid, const struct whereabouts *w,
-			 struct peer *then)
+static void start_return(struct client *client, pid_t pid,
+			 const struct whereabouts *w, struct peer *then)
 {
 	struct peer *host = peer_by_id(w->gang.node);
 	struct order *o = order_new(client, pid, NULL);
-	struct home_watch watch = { .progress = home_progressed, .end = home_ended, .arg = o };
+	struct home_watch watch = { .progress = home_progressed,
+				    .end = home_ended,
+				    .arg = o };
 
 	if (!o) {
 		client_error(client, pid, NULL, ENOMEM, "out of memory");
@@ -548,8 +583,9 @@ static void start_return(struct client *client, pid_t pid, const struct whereabo
 }
 
 /* Send a guest home. */
-static void start_expel(struct client *client, pid_t pid, const struct kernel_gang *gang,
-			int pidfd, struct group *group)
+static void start_expel(struct client *client, pid_t pid,
+			const struct kernel_gang *gang, int pidfd,
+			struct group *group)
 {
 	struct peer *home = peer_by_id(gang->node);
 	struct order *o = order_new(client, pid, group);
@@ -558,28 +594,32 @@ static void start_expel(struct client *client, pid_t pid, const struct kernel_ga
 		if (pidfd >= 0)
 			close(pidfd);
 		if (o)
-			order_end(o, ENOENT, "its home is not in the configuration any more");
+			order_end(o, ENOENT,
+				  "its home is not in the configuration any more");
 		else if (!group)
 			client_error(client, pid, NULL, ENOMEM, "out of memory");
 		return;
 	}
-	order_job(o, JOB_HOME, home, pidfd, gang->id);
+	order_job(o, JOB_HOME, home, pidfd, gang->id,
+		  gang->state == MATTX_GANG_GUEST);
 }
 
-static void start_out(struct client *client, pid_t pid, struct peer *peer, int pidfd)
+static void start_out(struct client *client, pid_t pid, struct peer *peer,
+		      int pidfd)
 {
 	struct order *o = order_new(client, pid, NULL);
 
 	if (!o)
 		client_error(client, pid, NULL, ENOMEM, "out of memory");
 	if (o && order_reachable(o, peer))
-		order_job(o, JOB_OUT, peer, pidfd, 0);
+		order_job(o, JOB_OUT, peer, pidfd, 0, true);
 	else
 		close(pidfd);
 }
 
-static void migrate_guest(struct client *client, pid_t pid, const struct whereabouts *w,
-			  const char *node, int pidfd)
+static void migrate_guest(struct client *client, pid_t pid,
+			  const struct whereabouts *w, const char *node,
+			  int pidfd)
 {
 	const char *home = peer_name_of(w->gang.node);
 
@@ -592,11 +632,13 @@ static void migrate_guest(struct client *client, pid_t pid, const struct whereab
 		client_error(client, pid, node, EEXIST, "is here already");
 	else
 		client_error(client, pid, node, EINVAL,
-			     "is a guest here: its home, %s, can send it on", home);
+			     "is a guest here: its home, %s, can send it on",
+			     home);
 }
 
-static void migrate_away(struct client *client, pid_t pid, const struct whereabouts *w,
-			 const char *node, struct peer *peer)
+static void migrate_away(struct client *client, pid_t pid,
+			 const struct whereabouts *w, const char *node,
+			 struct peer *peer)
 {
 	if (!strcmp(node, "home") || peer_is_self(peer))
 		start_return(client, pid, w, NULL);
@@ -609,16 +651,19 @@ static void migrate_away(struct client *client, pid_t pid, const struct whereabo
 		start_return(client, pid, w, peer);
 }
 
-static void migrate(struct client *client, struct json_object *request, const char *node)
+static void migrate(struct client *client, struct json_object *request,
+		    const char *node)
 {
 	struct peer *peer = peer_by_name(node);
 	struct whereabouts w;
 	struct process p;
 
 	if (!peer && strcmp(node, "home")) {
-		client_error(client, get_number(request, "pid", INT_MAX) > 0 ?
-			     get_number(request, "pid", INT_MAX) : 0, node, ENOENT,
-			     "is no node of this cluster");
+		client_error(client,
+			     get_number(request, "pid", INT_MAX) > 0 ?
+				     get_number(request, "pid", INT_MAX) :
+				     0,
+			     node, ENOENT, "is no node of this cluster");
 		return;
 	}
 	if (get_process(client, request, &p))
@@ -669,11 +714,13 @@ static void expel_all(struct client *client)
 	if (!group || kernel_gangs(keep_gang, &list)) {
 		free(group);
 		free(list.gangs);
-		client_error(client, 0, NULL, EIO, "the module's guests cannot be listed");
+		client_error(client, 0, NULL, EIO,
+			     "the module's guests cannot be listed");
 		return;
 	}
 	group->client = client;
-	group->left = 1;	/* ours, so that none of them is the last before all began */
+	group->left =
+		1; /* ours, so that none of them is the last before all began */
 	client_waits(client, group_gone, group);
 	for (i = 0; i < list.n; i++) {
 		if (!is_guest(&list.gangs[i]))
@@ -683,10 +730,11 @@ static void expel_all(struct client *client)
 		if (client_uid(client) && client_uid(client) != p.uid)
 			close(p.pidfd);
 		else
-			start_expel(client, p.tgid, &list.gangs[i], p.pidfd, group);
+			start_expel(client, p.tgid, &list.gangs[i], p.pidfd,
+				    group);
 	}
 	free(list.gangs);
-	group->done--;		/* what group_end() adds for ours */
+	group->done--; /* what group_end() adds for ours */
 	group_end(group, NULL, 0, "");
 }
 
@@ -705,7 +753,8 @@ static void command_expel(struct client *client, struct json_object *request)
 		close(p.pidfd);
 	} else if (!w.in) {
 		close(p.pidfd);
-		client_error(client, p.tgid, NULL, ESRCH, "is no guest of this node");
+		client_error(client, p.tgid, NULL, ESRCH,
+			     "is no guest of this node");
 	} else {
 		start_expel(client, p.tgid, &w.gang, p.pidfd, NULL);
 	}
@@ -750,7 +799,8 @@ static void check_end(struct job *job, void *arg)
 	struct check *c = arg;
 
 	if (c->client && job->result) {
-		client_error(c->client, c->pid, c->node, job->result, "%s", job->cause);
+		client_error(c->client, c->pid, c->node, job->result, "%s",
+			     job->cause);
 	} else if (c->client) {
 		value = json_object_new_object();
 		put(value, "pid", number(c->pid));
@@ -777,10 +827,13 @@ static struct peer *only_peer(void)
 	return found && peer_up(found) ? found : NULL;
 }
 
-static void start_check(struct client *client, const struct process *p, struct peer *peer)
+static void start_check(struct client *client, const struct process *p,
+			struct peer *peer)
 {
 	struct check *c = calloc(1, sizeof(*c));
-	struct job_watch watch = { .obstacle = check_obstacle, .end = check_end, .arg = c };
+	struct job_watch watch = { .obstacle = check_obstacle,
+				   .end = check_end,
+				   .arg = c };
 	struct job_order order = {
 		.kind = JOB_CHECK,
 		.pid = p->tgid,
@@ -822,7 +875,8 @@ static void command_check(struct client *client, struct json_object *request)
 		return;
 	}
 	if (node && !peer)
-		client_error(client, p.tgid, node, ENOENT, "is no node of this cluster");
+		client_error(client, p.tgid, node, ENOENT,
+			     "is no node of this cluster");
 	else if (peer && peer_is_self(peer))
 		client_error(client, p.tgid, node, EEXIST, "is this node");
 	else if (peer && !peer_up(peer))
@@ -886,7 +940,8 @@ static void command_forget(struct client *client, struct json_object *request)
 	if (!need_root(client))
 		return;
 	if (!peer) {
-		client_error(client, 0, node, ENOENT, "is no node of this cluster");
+		client_error(client, 0, node, ENOENT,
+			     "is no node of this cluster");
 		return;
 	}
 	ret = peer_forget(peer, cause, sizeof(cause));
@@ -908,7 +963,8 @@ static void command_fault(struct client *client, struct json_object *request)
 	if (!need_root(client))
 		return;
 	if (point < 0 || count < 0)
-		ret = cause_set(cause, sizeof(cause), EINVAL, "point and count: numbers are expected");
+		ret = cause_set(cause, sizeof(cause), EINVAL,
+				"point and count: numbers are expected");
 	else if (point < MATTX_FAULT_DAEMON)
 		ret = kernel_fault(point, count, cause, sizeof(cause));
 	else
@@ -925,14 +981,10 @@ void command(struct client *client, struct json_object *request)
 		const char *name;
 		void (*run)(struct client *client, struct json_object *request);
 	} commands[] = {
-		{ "nodes", command_nodes },
-		{ "ps", command_ps },
-		{ "migrate", command_migrate },
-		{ "home", command_home },
-		{ "expel", command_expel },
-		{ "check", command_check },
-		{ "stats", command_stats },
-		{ "forget", command_forget },
+		{ "nodes", command_nodes },	{ "ps", command_ps },
+		{ "migrate", command_migrate }, { "home", command_home },
+		{ "expel", command_expel },	{ "check", command_check },
+		{ "stats", command_stats },	{ "forget", command_forget },
 		{ "fault", command_fault },
 	};
 	const char *name = get_text(request, "request");

@@ -27,12 +27,12 @@ struct parser {
 	unsigned int line;
 	unsigned int name_line, discover_line;
 	bool has_name, has_port, has_key, has_tls, has_discover;
-	char *cause;		/* "" until something is wrong */
+	char *cause; /* "" until something is wrong */
 };
 
 uint32_t node_id(const char *name)
 {
-	uint32_t hash = 2166136261u;	/* FNV-1a */
+	uint32_t hash = 2166136261u; /* FNV-1a */
 
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 16777619u;
@@ -135,7 +135,8 @@ static int parse_address(struct parser *p, struct config_node *node, char *text)
 			*port_text++ = 0;
 	}
 	if (port_text && parse_port(port_text, &port))
-		return wrong(p, p->line, "%s: not a port (1 to 65535)", port_text);
+		return wrong(p, p->line, "%s: not a port (1 to 65535)",
+			     port_text);
 	ret = getaddrinfo(text, NULL, &hints, &ai);
 	if (ret)
 		return wrong(p, p->line, "%s: %s", text, gai_strerror(ret));
@@ -184,7 +185,8 @@ static int parse_node(struct parser *p, const char *value)
 	}
 	for (i = 0; ret && i < config->nr_nodes; i++) {
 		if (!strcmp(nodes[i].name, node->name))
-			ret = wrong(p, p->line, "node %s was named before, in line %u",
+			ret = wrong(p, p->line,
+				    "node %s was named before, in line %u",
 				    node->name, nodes[i].line);
 		else if (nodes[i].id == node->id)
 			ret = wrong(p, p->line,
@@ -202,8 +204,10 @@ static int parse_shared(struct parser *p, const char *value)
 	char **shared;
 
 	if (value[0] != '/')
-		return wrong(p, p->line, "%s: shared = /DIRECTORY expected", value);
-	shared = reallocarray(config->shared, config->nr_shared + 1, sizeof(*shared));
+		return wrong(p, p->line, "%s: shared = /DIRECTORY expected",
+			     value);
+	shared = reallocarray(config->shared, config->nr_shared + 1,
+			      sizeof(*shared));
 	if (!shared)
 		return wrong(p, p->line, "out of memory");
 	config->shared = shared;
@@ -229,7 +233,8 @@ static int once(struct parser *p, bool *seen, const char *key)
 	return 1;
 }
 
-static int parse_setting(void *user, const char *section, const char *key, const char *value)
+static int parse_setting(void *user, const char *section, const char *key,
+			 const char *value)
 {
 	struct parser *p = user;
 	struct config *config = p->config;
@@ -253,13 +258,16 @@ static int parse_setting(void *user, const char *section, const char *key, const
 	}
 	if (!strcmp(key, "port")) {
 		if (parse_port(value, &config->port))
-			return wrong(p, p->line, "%s: not a port (1 to 65535)", value);
+			return wrong(p, p->line, "%s: not a port (1 to 65535)",
+				     value);
 		return once(p, &p->has_port, key);
 	}
 	if (!strcmp(key, "key")) {
 		if (value[0] != '/')
-			return wrong(p, p->line, "%s: an absolute path is expected", value);
-		return once(p, &p->has_key, key) && parse_string(p, &config->key_file, value);
+			return wrong(p, p->line,
+				     "%s: an absolute path is expected", value);
+		return once(p, &p->has_key, key) &&
+		       parse_string(p, &config->key_file, value);
 	}
 	if (!strcmp(key, "tls")) {
 		config->tls = !strcmp(value, "on");
@@ -300,16 +308,21 @@ static int finish(struct parser *p)
 	if (!config->name[0]) {
 		if (gethostname(config->name, sizeof(config->name) - 1) ||
 		    !node_name_valid(config->name))
-			return wrong(p, p->line, "the host's name is not a node name: say name = NAME");
+			return wrong(
+				p, p->line,
+				"the host's name is not a node name: say name = NAME");
 	}
 	config->id = node_id(config->name);
 	if (!config_self(config) && !config->discover)
 		return wrong(p, p->name_line ? p->name_line : p->line,
-			     "no line \"node = %s ADDRESS\" for this node", config->name);
+			     "no line \"node = %s ADDRESS\" for this node",
+			     config->name);
 	self = config_self(config);
 	if (self && config->discover && self->addr.ss_family != AF_INET)
-		return wrong(p, self->line, "discover announces IPv4: %s needs such an address here",
-			     config->name);
+		return wrong(
+			p, self->line,
+			"discover announces IPv4: %s needs such an address here",
+			config->name);
 	return 1;
 }
 
@@ -343,7 +356,8 @@ struct config *config_parse(const char *file, char cause[CONFIG_CAUSE])
 	if (ferror(p.file))
 		wrong(&p, p.line, "cannot be read");
 	else if (bad)
-		wrong(&p, bad > 0 ? (unsigned int)bad : p.line, "SETTING = VALUE expected");
+		wrong(&p, bad > 0 ? (unsigned int)bad : p.line,
+		      "SETTING = VALUE expected");
 	fclose(p.file);
 	if (cause[0] || !finish(&p)) {
 		config_free(config);
@@ -352,7 +366,8 @@ struct config *config_parse(const char *file, char cause[CONFIG_CAUSE])
 	return config;
 }
 
-int key_parse(const uint8_t *text, size_t len, uint8_t *key, char cause[CONFIG_CAUSE])
+int key_parse(const uint8_t *text, size_t len, uint8_t *key,
+	      char cause[CONFIG_CAUSE])
 {
 	size_t digits = 0, end, i;
 	unsigned int byte;
@@ -363,9 +378,10 @@ int key_parse(const uint8_t *text, size_t len, uint8_t *key, char cause[CONFIG_C
 		end++;
 	if (digits && end == len) {
 		if (digits % 2 || digits / 2 < KEY_MIN || digits / 2 > KEY_MAX)
-			return cause_set(cause, CONFIG_CAUSE, EINVAL,
-					 "%zu hexadecimal digits; a key has an even number from %d to %d",
-					 digits, 2 * KEY_MIN, 2 * KEY_MAX);
+			return cause_set(
+				cause, CONFIG_CAUSE, EINVAL,
+				"%zu hexadecimal digits; a key has an even number from %d to %d",
+				digits, 2 * KEY_MIN, 2 * KEY_MAX);
 		for (i = 0; i < digits / 2; i++) {
 			char pair[3] = { text[2 * i], text[2 * i + 1] };
 
@@ -376,7 +392,8 @@ int key_parse(const uint8_t *text, size_t len, uint8_t *key, char cause[CONFIG_C
 	}
 	if (len < KEY_MIN || len > KEY_MAX)
 		return cause_set(cause, CONFIG_CAUSE, EINVAL,
-				 "%zu bytes; a key has %d to %d", len, KEY_MIN, KEY_MAX);
+				 "%zu bytes; a key has %d to %d", len, KEY_MIN,
+				 KEY_MAX);
 	memcpy(key, text, len);
 	return len;
 }
@@ -397,24 +414,28 @@ static int read_key(struct config *config, char cause[CONFIG_CAUSE])
 	if (fstat(fd, &st))
 		ret = cause_set(cause, CONFIG_CAUSE, errno, "%s: %m", file);
 	else if (!S_ISREG(st.st_mode))
-		ret = cause_set(cause, CONFIG_CAUSE, EINVAL, "%s: not a regular file", file);
+		ret = cause_set(cause, CONFIG_CAUSE, EINVAL,
+				"%s: not a regular file", file);
 	else if (st.st_uid)
 		ret = cause_set(cause, CONFIG_CAUSE, EPERM,
-				"%s: must belong to root, not to user %u", file, st.st_uid);
+				"%s: must belong to root, not to user %u", file,
+				st.st_uid);
 	else if (st.st_mode & 077)
 		ret = cause_set(cause, CONFIG_CAUSE, EPERM,
-				"%s: mode %04o lets others at it; chmod 0600", file,
-				st.st_mode & 07777);
+				"%s: mode %04o lets others at it; chmod 0600",
+				file, st.st_mode & 07777);
 	else
 		ret = 0;
 	if (!ret) {
 		len = read(fd, text, sizeof(text));
 		if (len < 0)
-			ret = cause_set(cause, CONFIG_CAUSE, errno, "%s: %m", file);
+			ret = cause_set(cause, CONFIG_CAUSE, errno, "%s: %m",
+					file);
 		else
 			ret = key_parse(text, len, config->key, why);
 		if (len >= 0 && ret < 0)
-			cause_set(cause, CONFIG_CAUSE, ret, "%.200s: %.256s", file, why);
+			cause_set(cause, CONFIG_CAUSE, ret, "%.200s: %.256s",
+				  file, why);
 		explicit_bzero(text, sizeof(text));
 	}
 	close(fd);

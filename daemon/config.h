@@ -9,34 +9,34 @@
 
 #include <mattx.h>
 
-#define CONFIG_FILE	"/etc/mattx.conf"
-#define CONFIG_KEY	"/etc/mattx.key"
-#define CONFIG_PORT	7077
-#define CONFIG_CAUSE	512	/* room for "file:line: what is wrong" */
-#define KEY_MIN		32	/* bytes of a cluster key */
-#define KEY_MAX		512
+#define CONFIG_FILE  "/etc/mattx.conf"
+#define CONFIG_KEY   "/etc/mattx.key"
+#define CONFIG_PORT  7077
+#define CONFIG_CAUSE 512 /* room for "file:line: what is wrong" */
+#define KEY_MIN	     32	 /* bytes of a cluster key */
+#define KEY_MAX	     512
 
 struct config_node {
 	char name[MATTX_NAME_MAX];
-	uint32_t id;		/* node_id(name) */
+	uint32_t id; /* node_id(name) */
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
-	unsigned int line;	/* where it was said */
+	unsigned int line; /* where it was said */
 };
 
 struct config {
 	char *file;
-	char name[MATTX_NAME_MAX];	/* this node */
+	char name[MATTX_NAME_MAX]; /* this node */
 	uint32_t id;
 	uint16_t port;
 	bool tls;
 	char *key_file;
 	uint8_t key[KEY_MAX];
 	size_t key_len;
-	char *discover;			/* interface, or NULL */
-	struct config_node *nodes;	/* this node among them, unless it discovers */
+	char *discover;		   /* interface, or NULL */
+	struct config_node *nodes; /* this node among them, unless it discovers */
 	size_t nr_nodes;
-	char **shared;			/* directories, the same on all nodes */
+	char **shared; /* directories, the same on all nodes */
 	size_t nr_shared;
 };
 
@@ -75,6 +75,7 @@ bool node_name_valid(const char *name);
  * @key: room for KEY_MAX bytes
  * Return: number of bytes, or a negative errno and then @cause is filled.
  */
-int key_parse(const uint8_t *text, size_t len, uint8_t *key, char cause[CONFIG_CAUSE]);
+int key_parse(const uint8_t *text, size_t len, uint8_t *key,
+	      char cause[CONFIG_CAUSE]);
 
 #endif

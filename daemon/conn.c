@@ -19,22 +19,22 @@
 #include "log.h"
 #include "mattxd.h"
 
-#define KEEPALIVE_IDLE_S	10
-#define KEEPALIVE_INTERVAL_S	5
-#define KEEPALIVE_COUNT		4
-#define USER_TIMEOUT_MS		30000	/* unacknowledged for so long: broken */
-#define JOB_TIMEOUT_MS		60000	/* a receiver may be busy with memory */
+#define KEEPALIVE_IDLE_S     10
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_COUNT	     4
+#define USER_TIMEOUT_MS	     30000 /* unacknowledged for so long: broken */
+#define JOB_TIMEOUT_MS	     60000 /* a receiver may be busy with memory */
 
 enum step {
-	CONNECT,	/* client */
+	CONNECT, /* client */
 	AUTH,
-	SEND_HELLO,	/* client */
-	RECV_WELCOME,	/* client; or REFUSE */
-	SEND_READY,	/* client */
-	RECV_HELLO,	/* server */
-	SEND_WELCOME,	/* server */
-	RECV_READY,	/* server */
-	SEND_REFUSE,	/* server */
+	SEND_HELLO,   /* client */
+	RECV_WELCOME, /* client; or REFUSE */
+	SEND_READY,   /* client */
+	RECV_HELLO,   /* server */
+	SEND_WELCOME, /* server */
+	RECV_READY,   /* server */
+	SEND_REFUSE,  /* server */
 	OPEN,
 };
 
@@ -75,12 +75,14 @@ static struct conn *conn_new(int fd, bool server)
 	return conn;
 }
 
-struct conn *conn_client(const struct sockaddr *addr, socklen_t len, const struct hello *hello)
+struct conn *conn_client(const struct sockaddr *addr, socklen_t len,
+			 const struct hello *hello)
 {
 	struct conn *conn;
 	int fd;
 
-	fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		    0);
 	if (fd < 0)
 		return NULL;
 	conn = conn_new(fd, false);
@@ -171,7 +173,8 @@ static int authenticate(struct conn *conn)
 {
 	int ret;
 
-	ret = auth_step(conn->auth, &conn->want, conn->cause, sizeof(conn->cause));
+	ret = auth_step(conn->auth, &conn->want, conn->cause,
+			sizeof(conn->cause));
 	if (ret)
 		return ret;
 	auth_free(conn->auth);
@@ -179,7 +182,8 @@ static int authenticate(struct conn *conn)
 	if (conn->server)
 		to_receive(conn, RECV_HELLO);
 	else
-		to_send(conn, SEND_HELLO, msg_hello_write(conn->buf, MSG_HELLO, &conn->mine));
+		to_send(conn, SEND_HELLO,
+			msg_hello_write(conn->buf, MSG_HELLO, &conn->mine));
 	return 0;
 }
 
@@ -190,10 +194,11 @@ static int transfer(struct conn *conn, bool out)
 
 	while (conn->done < conn->len) {
 		if (out)
-			n = send(conn->fd, conn->buf + conn->done, conn->len - conn->done,
-				 MSG_NOSIGNAL);
+			n = send(conn->fd, conn->buf + conn->done,
+				 conn->len - conn->done, MSG_NOSIGNAL);
 		else
-			n = recv(conn->fd, conn->buf + conn->done, conn->len - conn->done, 0);
+			n = recv(conn->fd, conn->buf + conn->done,
+				 conn->len - conn->done, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -222,10 +227,12 @@ static int receive(struct conn *conn, struct msg_head *head, int type, int or_ty
 		return ret;
 	if (head->type != type && head->type != or_type)
 		return cause_set(conn->cause, sizeof(conn->cause), EPROTO,
-				 "message type %u instead of %d", head->type, type);
+				 "message type %u instead of %d", head->type,
+				 type);
 	if (head->len > sizeof(conn->buf) - sizeof(*head))
 		return cause_set(conn->cause, sizeof(conn->cause), EPROTO,
-				 "message type %u of %u bytes", head->type, head->len);
+				 "message type %u of %u bytes", head->type,
+				 head->len);
 	conn->len = sizeof(*head) + head->len;
 	return transfer(conn, false);
 }
@@ -274,13 +281,15 @@ static int receive_welcome(struct conn *conn)
 				       conn->cause, sizeof(conn->cause));
 		if (ret)
 			return ret;
-		return fail(conn, refusal.error ? (int)refusal.error : EPROTO, refusal.cause);
+		return fail(conn, refusal.error ? (int)refusal.error : EPROTO,
+			    refusal.cause);
 	}
 	ret = msg_hello_read(payload(conn), head.len, &conn->theirs,
 			     conn->cause, sizeof(conn->cause));
 	if (ret)
 		return ret;
-	if (conn->theirs.from != conn->mine.to || conn->theirs.to != conn->mine.from ||
+	if (conn->theirs.from != conn->mine.to ||
+	    conn->theirs.to != conn->mine.from ||
 	    conn->theirs.purpose != conn->mine.purpose)
 		return cause_set(conn->cause, sizeof(conn->cause), EPROTO,
 				 "at that address is node %s", conn->theirs.name);
@@ -345,7 +354,8 @@ static int conn_step(struct conn *conn)
 			break;
 		case OPEN:
 			if (conn->mine.purpose == PURPOSE_JOB)
-				set_int(conn->fd, SOL_TCP, TCP_USER_TIMEOUT, JOB_TIMEOUT_MS);
+				set_int(conn->fd, SOL_TCP, TCP_USER_TIMEOUT,
+					JOB_TIMEOUT_MS);
 			return 0;
 		}
 	}
@@ -377,7 +387,8 @@ static int conn_wait(struct conn *conn, struct event_base *base)
 	tv.tv_usec = left % 1000 * 1000;
 	if (conn->event)
 		event_free(conn->event);
-	conn->event = event_new(base, conn->fd, conn->want == POLLOUT ? EV_WRITE : EV_READ,
+	conn->event = event_new(base, conn->fd,
+				conn->want == POLLOUT ? EV_WRITE : EV_READ,
 				conn_event, conn);
 	if (!conn->event || event_add(conn->event, &tv))
 		return fail(conn, ENOMEM, "out of memory");
@@ -402,7 +413,8 @@ static void conn_event(evutil_socket_t fd, short what, void *arg)
 		conn->callback(conn, ret);
 }
 
-int conn_start(struct conn *conn, struct event_base *base, conn_done callback, void *arg)
+int conn_start(struct conn *conn, struct event_base *base, conn_done callback,
+	       void *arg)
 {
 	conn->callback = callback;
 	conn->arg = arg;

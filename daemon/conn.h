@@ -20,7 +20,7 @@
 
 #include "message.h"
 
-#define CONN_TIMEOUT_MS	10000	/* for all of it */
+#define CONN_TIMEOUT_MS 10000 /* for all of it */
 #define CONN_CAUSE_MAX	256
 
 struct conn;
@@ -43,23 +43,23 @@ typedef void (*conn_done)(struct conn *conn, int ret);
 struct conn {
 	/* for the users */
 	bool server;
-	struct hello mine;	/* client: complete before the start. server: decide() */
-	struct hello theirs;	/* valid from WELCOME or HELLO on */
-	struct sockaddr_storage addr;	/* of the other side */
-	char cause[CONN_CAUSE_MAX];	/* of the failure; without the node's name */
+	struct hello mine; /* client: complete before the start. server: decide() */
+	struct hello theirs;	      /* valid from WELCOME or HELLO on */
+	struct sockaddr_storage addr; /* of the other side */
+	char cause[CONN_CAUSE_MAX]; /* of the failure; without the node's name */
 	void *arg;
 	/* conn.c's own */
 	int fd;
 	int step;
 	short want;
-	int refused;		/* errno of the REFUSE that is being sent */
+	int refused; /* errno of the REFUSE that is being sent */
 	struct auth *auth;
 	uint8_t buf[MSG_BUF];
-	size_t len, done;	/* of buf: to be sent, or wanted; and so far */
+	size_t len, done; /* of buf: to be sent, or wanted; and so far */
 	conn_decide decide;
 	conn_done callback;
 	struct event *event;
-	int64_t deadline;	/* CLOCK_MONOTONIC, ms */
+	int64_t deadline; /* CLOCK_MONOTONIC, ms */
 };
 
 /**
@@ -67,7 +67,8 @@ struct conn {
  * @hello: what this side says; copied
  * Context: any thread. Return: the caller's, or NULL when memory or a socket lacks.
  */
-struct conn *conn_client(const struct sockaddr *addr, socklen_t len, const struct hello *hello);
+struct conn *conn_client(const struct sockaddr *addr, socklen_t len,
+			 const struct hello *hello);
 
 /**
  * conn_server() - begin on an accepted, non-blocking socket, which becomes the conn's
@@ -79,7 +80,8 @@ struct conn *conn_server(int fd, conn_decide decide);
  * conn_start() - let the main loop open it
  * Not called back before it returns. conn_free() ends it early, without a call back.
  */
-int conn_start(struct conn *conn, struct event_base *base, conn_done callback, void *arg);
+int conn_start(struct conn *conn, struct event_base *base, conn_done callback,
+	       void *arg);
 
 /**
  * conn_run() - open it in this thread, blocking
@@ -100,7 +102,7 @@ void conn_free(struct conn *conn);
 /**
  * addr_text() - "10.0.0.1:7077"; @text has room for ADDR_TEXT bytes
  */
-#define ADDR_TEXT	64
+#define ADDR_TEXT 64
 const char *addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT]);
 
 #endif

@@ -25,18 +25,18 @@
 #include "log.h"
 #include "mattxd.h"
 
-#define REQUEST_MAX	4096	/* bytes of a request line */
-#define JSON_DEPTH	8
-#define REQUEST_S	10	/* to send the request */
-#define WRITE_S		10	/* to read something of the replies */
-#define CLIENTS_PER_USER	32	/* root: no limit but descriptors */
+#define REQUEST_MAX	 4096 /* bytes of a request line */
+#define JSON_DEPTH	 8
+#define REQUEST_S	 10 /* to send the request */
+#define WRITE_S		 10 /* to read something of the replies */
+#define CLIENTS_PER_USER 32 /* root: no limit but descriptors */
 
 struct client {
 	struct client *next;
 	struct bufferevent *bev;
 	uid_t uid;
-	bool asked;		/* its request was read */
-	bool last;		/* its last reply is in the buffer */
+	bool asked; /* its request was read */
+	bool last;  /* its last reply is in the buffer */
 	void (*gone)(void *arg);
 	void *arg;
 };
@@ -70,8 +70,8 @@ void client_waits(struct client *client, void (*gone)(void *arg), void *arg)
 	client->arg = arg;
 }
 
-void client_send(struct client *client, const char *key, struct json_object *value,
-		 bool droppable)
+void client_send(struct client *client, const char *key,
+		 struct json_object *value, bool droppable)
 {
 	struct evbuffer *out = bufferevent_get_output(client->bev);
 	struct json_object *line;
@@ -86,12 +86,14 @@ void client_send(struct client *client, const char *key, struct json_object *val
 		json_object_put(line);
 		return;
 	}
-	evbuffer_add_printf(out, "%s\n",
-			    json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN));
+	evbuffer_add_printf(
+		out, "%s\n",
+		json_object_to_json_string_ext(line, JSON_C_TO_STRING_PLAIN));
 	json_object_put(line);
 }
 
-static void client_last(struct client *client, const char *key, struct json_object *value)
+static void client_last(struct client *client, const char *key,
+			struct json_object *value)
 {
 	client->gone = NULL;
 	client_send(client, key, value ? value : json_object_new_object(), false);
@@ -117,7 +119,8 @@ void client_error(struct client *client, pid_t pid, const char *node, int error,
 	if (pid)
 		json_object_object_add(value, "pid", json_object_new_int64(pid));
 	if (node && node[0])
-		json_object_object_add(value, "node", json_object_new_string(node));
+		json_object_object_add(value, "node",
+				       json_object_new_string(node));
 	json_object_object_add(value, "errno", json_object_new_int(error));
 	json_object_object_add(value, "cause", json_object_new_string(cause));
 	client_last(client, "error", value);
@@ -132,7 +135,8 @@ static void request_line(struct client *client, const char *text, size_t len)
 
 	client->asked = true;
 	if (tok) {
-		json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+		json_tokener_set_flags(tok, JSON_TOKENER_STRICT |
+						    JSON_TOKENER_VALIDATE_UTF8);
 		request = json_tokener_parse_ex(tok, text, len);
 		if (json_tokener_get_error(tok) != json_tokener_success ||
 		    json_tokener_get_parse_end(tok) != len) {
@@ -142,7 +146,8 @@ static void request_line(struct client *client, const char *text, size_t len)
 		json_tokener_free(tok);
 	}
 	if (!json_object_is_type(request, json_type_object))
-		client_error(client, 0, NULL, EINVAL, "the request is no JSON object");
+		client_error(client, 0, NULL, EINVAL,
+			     "the request is no JSON object");
 	else
 		command(client, request);
 	json_object_put(request);
@@ -177,8 +182,8 @@ static void client_readable(struct bufferevent *bev, void *arg)
 	bufferevent_set_timeouts(bev, NULL, &write_time);
 	if (!line) {
 		client->asked = true;
-		client_error(client, 0, NULL, EMSGSIZE, "the request is longer than %d bytes",
-			     REQUEST_MAX);
+		client_error(client, 0, NULL, EMSGSIZE,
+			     "the request is longer than %d bytes", REQUEST_MAX);
 	} else {
 		request_line(client, line, len);
 	}
@@ -220,12 +225,14 @@ static void client_new(int fd)
 	    (cred.uid && clients_of(cred.uid) >= CLIENTS_PER_USER))
 		goto failed;
 	client->uid = cred.uid;
-	client->bev = bufferevent_socket_new(self.base, fd, BEV_OPT_CLOSE_ON_FREE);
+	client->bev =
+		bufferevent_socket_new(self.base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (!client->bev)
 		goto failed;
 	client->next = clients;
 	clients = client;
-	bufferevent_setcb(client->bev, client_readable, client_writable, client_event, client);
+	bufferevent_setcb(client->bev, client_readable, client_writable,
+			  client_event, client);
 	bufferevent_setwatermark(client->bev, EV_READ, 0, REQUEST_MAX);
 	bufferevent_set_timeouts(client->bev, &read_time, NULL);
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
@@ -253,7 +260,8 @@ static void listener_readable(evutil_socket_t fd, short what, void *arg)
 	client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (client >= 0) {
 		client_new(client);
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		   errno == ENOBUFS) {
 		event_del(listener);
 		evtimer_add(wakeup, &pause);
 	}
@@ -265,7 +273,8 @@ static bool in_use(const struct sockaddr_un *addr)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool used;
 
-	used = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
+	used = fd >= 0 &&
+	       connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
 	if (fd >= 0)
 		close(fd);
 	return used;
@@ -276,17 +285,22 @@ int control_init(const char *path, char *cause, size_t cause_len)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	if (strlen(path) >= sizeof(addr.sun_path))
-		return cause_set(cause, cause_len, ENAMETOOLONG, "%s: name too long", path);
+		return cause_set(cause, cause_len, ENAMETOOLONG,
+				 "%s: name too long", path);
 	strcpy(addr.sun_path, path);
 	if (in_use(&addr))
-		return cause_set(cause, cause_len, EADDRINUSE, "%s: a mattxd is running", path);
+		return cause_set(cause, cause_len, EADDRINUSE,
+				 "%s: a mattxd is running", path);
 	unlink(path);
-	listener_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (listener_fd < 0 || bind(listener_fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	listener_fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listener_fd < 0 ||
+	    bind(listener_fd, (struct sockaddr *)&addr, sizeof(addr)) ||
 	    chmod(path, 0666) || listen(listener_fd, 128))
 		return cause_set(cause, cause_len, errno, "%s: %m", path);
 	socket_path = strdup(path);
-	listener = event_new(self.base, listener_fd, EV_READ | EV_PERSIST, listener_readable, NULL);
+	listener = event_new(self.base, listener_fd, EV_READ | EV_PERSIST,
+			     listener_readable, NULL);
 	wakeup = evtimer_new(self.base, wake_up, NULL);
 	if (!socket_path || !listener || !wakeup || event_add(listener, NULL))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");

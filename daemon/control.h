@@ -33,8 +33,8 @@ void client_waits(struct client *client, void (*gone)(void *arg), void *arg);
  * client_send() - {"@key": @value}; takes @value, which may be NULL for lack of memory
  * @droppable: not sent when the client has not yet read what it was sent before
  */
-void client_send(struct client *client, const char *key, struct json_object *value,
-		 bool droppable);
+void client_send(struct client *client, const char *key,
+		 struct json_object *value, bool droppable);
 
 /**
  * client_ok(), client_error() - the last word

@@ -27,11 +27,11 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define GROUP		0xef4d5844u	/* 239.77.88.68 */
-#define PERIOD_MS	5000
-#define ANSWER_MS	100	/* an answer comes within this time */
-#define BURST		64	/* datagrams per turn of the main loop */
-#define USE		"mattx discovery"
+#define GROUP	  0xef4d5844u /* 239.77.88.68 */
+#define PERIOD_MS 5000
+#define ANSWER_MS 100 /* an answer comes within this time */
+#define BURST	  64  /* datagrams per turn of the main loop */
+#define USE	  "mattx discovery"
 
 struct wire {
 	char magic[8];
@@ -81,7 +81,8 @@ int discover_read(const uint8_t *buf, size_t len, struct announcement *a,
 	memcpy(&w, buf, sizeof(w));
 	auth_mac(USE, &w, offsetof(struct wire, mac), mac);
 	if (gnutls_memcmp(mac, w.mac, sizeof(mac)))
-		return cause_set(cause, cause_len, EPROTO, "an announcement with another key");
+		return cause_set(cause, cause_len, EPROTO,
+				 "an announcement with another key");
 	memset(a, 0, sizeof(*a));
 	a->realtime = le64toh(w.realtime);
 	a->daemon = le64toh(w.daemon);
@@ -90,10 +91,13 @@ int discover_read(const uint8_t *buf, size_t len, struct announcement *a,
 	a->port = le16toh(w.port);
 	a->id = le32toh(w.id);
 	if (!memchr(w.name, 0, sizeof(w.name)))
-		return cause_set(cause, cause_len, EPROTO, "a name without an end");
+		return cause_set(cause, cause_len, EPROTO,
+				 "a name without an end");
 	strcpy(a->name, w.name);
-	if (!node_name_valid(a->name) || a->id != node_id(a->name) || !a->port || !a->address)
-		return cause_set(cause, cause_len, EPROTO, "an announcement with bad values");
+	if (!node_name_valid(a->name) || a->id != node_id(a->name) ||
+	    !a->port || !a->address)
+		return cause_set(cause, cause_len, EPROTO,
+				 "an announcement with bad values");
 	return 0;
 }
 
@@ -147,7 +151,8 @@ static void announce(uint32_t flags)
 	own_address(&a);
 	if (!a.address) {
 		if (!no_address_told)
-			log_warn("discovery: %s has no IPv4 address", self.config->discover);
+			log_warn("discovery: %s has no IPv4 address",
+				 self.config->discover);
 		no_address_told = true;
 		return;
 	}
@@ -158,7 +163,8 @@ static void announce(uint32_t flags)
 		log_debug("discovery: %s: %m", self.config->discover);
 	peer_address_set(self.config->name, a.address, a.port);
 	discover_write(buf, &a);
-	if (sendto(sock, buf, sizeof(buf), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+	if (sendto(sock, buf, sizeof(buf), 0, (struct sockaddr *)&to,
+		   sizeof(to)) < 0)
 		log_debug("discovery: %s: %m", self.config->discover);
 }
 
@@ -181,7 +187,8 @@ static void timeout(evutil_socket_t fd, short what, void *arg)
 
 /* --------------------------------------------------------------- receive */
 
-static void received(const uint8_t *buf, size_t len, const struct sockaddr_in *from)
+static void received(const uint8_t *buf, size_t len,
+		     const struct sockaddr_in *from)
 {
 	struct announcement a;
 	char cause[128], text[ADDR_TEXT];
@@ -190,7 +197,8 @@ static void received(const uint8_t *buf, size_t len, const struct sockaddr_in *f
 
 	ret = discover_read(buf, len, &a, cause, sizeof(cause));
 	if (!ret && a.address != from->sin_addr.s_addr)
-		ret = cause_set(cause, sizeof(cause), EPROTO, "an announcement of another address");
+		ret = cause_set(cause, sizeof(cause), EPROTO,
+				"an announcement of another address");
 	if (ret) {
 		memcpy(&addr, from, sizeof(*from));
 		log_debug("discovery: %s: %s", addr_text(&addr, text), cause);
@@ -216,7 +224,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	(void)arg;
 	for (i = 0; i < BURST; i++) {
 		len = sizeof(from);
-		n = recvfrom(fd, buf, sizeof(buf), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+		n = recvfrom(fd, buf, sizeof(buf), MSG_DONTWAIT,
+			     (struct sockaddr *)&from, &len);
 		if (n < 0)
 			return;
 		if (from.sin_family == AF_INET)
@@ -242,12 +251,15 @@ static int open_socket(char *cause, size_t cause_len)
 
 	interface = group.imr_ifindex;
 	if (!group.imr_ifindex)
-		return cause_set(cause, cause_len, errno, "discover = %s: %m", name);
+		return cause_set(cause, cause_len, errno, "discover = %s: %m",
+				 name);
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (sock < 0 || setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	if (sock < 0 ||
+	    setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(sock, (struct sockaddr *)&addr, sizeof(addr)) ||
 	    setsockopt(sock, SOL_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)))
-		return cause_set(cause, cause_len, errno, "discovery on %s: %m", name);
+		return cause_set(cause, cause_len, errno, "discovery on %s: %m",
+				 name);
 	return 0;
 }
 
@@ -260,7 +272,8 @@ int discover_init(char *cause, size_t cause_len)
 	ret = open_socket(cause, cause_len);
 	if (ret)
 		return ret;
-	readable = event_new(self.base, sock, EV_READ | EV_PERSIST, on_readable, NULL);
+	readable = event_new(self.base, sock, EV_READ | EV_PERSIST, on_readable,
+			     NULL);
 	timer = evtimer_new(self.base, timeout, NULL);
 	if (!readable || !timer || event_add(readable, NULL))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");

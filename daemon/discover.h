@@ -7,20 +7,20 @@
 
 #include <mattx.h>
 
-#define DISCOVER_LEN	148	/* bytes of an announcement */
+#define DISCOVER_LEN 148 /* bytes of an announcement */
 
 /* What a node announces. */
 struct announcement {
-	uint64_t realtime;	/* ns */
-	uint64_t daemon;	/* random, of this run of the daemon */
-	uint32_t flags;		/* DISCOVER_ANSWER */
-	uint32_t address;	/* IPv4, network order */
-	uint16_t port;		/* TCP */
+	uint64_t realtime; /* ns */
+	uint64_t daemon;   /* random, of this run of the daemon */
+	uint32_t flags;	   /* DISCOVER_ANSWER */
+	uint32_t address;  /* IPv4, network order */
+	uint16_t port;	   /* TCP */
 	uint32_t id;
 	char name[MATTX_NAME_MAX];
 };
 
-#define DISCOVER_ANSWER	1	/* please announce yourself soon */
+#define DISCOVER_ANSWER 1 /* please announce yourself soon */
 
 /**
  * discover_init() - announce this node and listen, if the configuration says so

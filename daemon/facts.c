@@ -16,9 +16,9 @@
 #include "facts.h"
 #include "log.h"
 
-#define XSAVE_LEAF	0x0d
+#define XSAVE_LEAF 0x0d
 
-static struct facts fixed;	/* written once by facts_init() */
+static struct facts fixed; /* written once by facts_init() */
 
 static void copy_text(char *to, size_t size, const char *from)
 {
@@ -43,16 +43,20 @@ static int read_cpuinfo(char *cause, unsigned int cause_len)
 			continue;
 		value += value[1] == ' ' ? 2 : 1;
 		if (!strncmp(line, "model name", 10))
-			copy_text(fixed.cpu_model, sizeof(fixed.cpu_model), value);
-		if (!strncmp(line, "flags", 5) && (line[5] == '\t' || line[5] == ':'))
-			copy_text(fixed.cpu_flags, sizeof(fixed.cpu_flags), value);
+			copy_text(fixed.cpu_model, sizeof(fixed.cpu_model),
+				  value);
+		if (!strncmp(line, "flags", 5) &&
+		    (line[5] == '\t' || line[5] == ':'))
+			copy_text(fixed.cpu_flags, sizeof(fixed.cpu_flags),
+				  value);
 	}
 	free(line);
 	fclose(f);
 	if (!fixed.cpu_flags[0])
-		return cause_set(cause, cause_len, ENODATA, "/proc/cpuinfo: no CPU flags");
-	gnutls_hash_fast(GNUTLS_DIG_SHA256, fixed.cpu_flags, strlen(fixed.cpu_flags),
-			 fixed.cpu_hash);
+		return cause_set(cause, cause_len, ENODATA,
+				 "/proc/cpuinfo: no CPU flags");
+	gnutls_hash_fast(GNUTLS_DIG_SHA256, fixed.cpu_flags,
+			 strlen(fixed.cpu_flags), fixed.cpu_hash);
 	return 0;
 }
 
@@ -62,7 +66,7 @@ static void read_xsave(void)
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
-	asm volatile("xgetbv" : "=a" (a), "=d" (d) : "c" (0));
+	asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 	fixed.xfeatures = (uint64_t)d << 32 | a;
 	__cpuid_count(XSAVE_LEAF, 0, a, b, c, d);
 	fixed.xsave_size = b;
@@ -71,10 +75,11 @@ static void read_xsave(void)
 			continue;
 		__cpuid_count(XSAVE_LEAF, i, a, b, c, d);
 		layout[i][0] = i;
-		layout[i][1] = a;	/* size */
-		layout[i][2] = b;	/* offset */
+		layout[i][1] = a; /* size */
+		layout[i][2] = b; /* offset */
 	}
-	gnutls_hash_fast(GNUTLS_DIG_SHA256, layout, sizeof(layout), fixed.xsave_hash);
+	gnutls_hash_fast(GNUTLS_DIG_SHA256, layout, sizeof(layout),
+			 fixed.xsave_hash);
 }
 
 static int read_vdso(char *cause, unsigned int cause_len)
@@ -94,8 +99,8 @@ static int read_vdso(char *cause, unsigned int cause_len)
 			fixed.vvar_size += end - start;
 		if (strstr(line, "[vdso]")) {
 			fixed.vdso_size = end - start;
-			gnutls_hash_fast(GNUTLS_DIG_SHA256, (void *)start, end - start,
-					 fixed.vdso_hash);
+			gnutls_hash_fast(GNUTLS_DIG_SHA256, (void *)start,
+					 end - start, fixed.vdso_hash);
 		}
 	}
 	free(line);

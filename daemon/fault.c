@@ -9,7 +9,7 @@
 #include "log.h"
 
 struct fault {
-	atomic_uint left;	/* passes until it fires, 0: disarmed */
+	atomic_uint left; /* passes until it fires, 0: disarmed */
 	atomic_bool kill;
 };
 

@@ -14,8 +14,8 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define RETRY_MIN_MS	200
-#define RETRY_MAX_MS	5000
+#define RETRY_MIN_MS 200
+#define RETRY_MAX_MS 5000
 
 struct errand {
 	struct errand *next;
@@ -23,20 +23,21 @@ struct errand {
 	uint32_t node;
 	int reason;
 	char why[64];
-	struct job *job;	/* under way, or NULL */
+	struct job *job; /* under way, or NULL */
 	struct event *retry;
 	int delay_ms;
 };
 
 static struct errand *errands;
 
-static const char * const syscall_names[] = {
+static const char *const syscall_names[] = {
 #include "syscall_names.h"
 };
 
 const char *syscall_name(int nr)
 {
-	if (nr < 0 || (size_t)nr >= sizeof(syscall_names) / sizeof(syscall_names[0]))
+	if (nr < 0 ||
+	    (size_t)nr >= sizeof(syscall_names) / sizeof(syscall_names[0]))
 		return NULL;
 	return syscall_names[nr];
 }
@@ -71,7 +72,8 @@ static void try_later(struct errand *e)
 		.tv_usec = e->delay_ms % 1000 * 1000,
 	};
 
-	e->delay_ms = e->delay_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : e->delay_ms * 2;
+	e->delay_ms = e->delay_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS :
+						       e->delay_ms * 2;
 	evtimer_add(e->retry, &tv);
 }
 
@@ -127,13 +129,17 @@ void homing_want(uint64_t gang, int reason, const char *cause)
 		return;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
-		log_err("gang %016llx wants home: out of memory", (unsigned long long)gang);
+		log_err("gang %016llx wants home: out of memory",
+			(unsigned long long)gang);
 		return;
 	}
 	e->gang = gang;
 	e->reason = reason;
 	e->delay_ms = RETRY_MIN_MS;
-	snprintf(e->why, sizeof(e->why), "%s", cause && cause[0] ? cause : name ? name : "");
+	snprintf(e->why, sizeof(e->why), "%s",
+		 cause && cause[0] ? cause :
+		 name		   ? name :
+				     "");
 	log_info("gang %016llx wants home: %s", (unsigned long long)gang, e->why);
 	e->retry = evtimer_new(self.base, attempt, e);
 	if (!e->retry) {

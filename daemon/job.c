@@ -33,22 +33,22 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define PROGRESS_MS	200	/* at most one note in this time */
+#define PROGRESS_MS 200 /* at most one note in this time */
 
 struct job_private {
 	struct job job;
-	struct job_private *next;	/* in jobs, under jobs_lock */
+	struct job_private *next; /* in jobs, under jobs_lock */
 	pthread_t thread;
-	struct job_watch watch;		/* main loop; .end NULL: nobody */
+	struct job_watch watch; /* main loop; .end NULL: nobody */
 	atomic_bool cancelled;
 
-	pid_t busy_pid;			/* under jobs_lock */
+	pid_t busy_pid; /* under jobs_lock */
 	uint64_t busy_gang;
 
-	pthread_mutex_t lock;		/* what follows */
+	pthread_mutex_t lock; /* what follows */
 	struct progress progress;
-	int64_t told_at;		/* when a PROGRESS note was queued */
-	bool told;			/* and it was not taken yet */
+	int64_t told_at; /* when a PROGRESS note was queued */
+	bool told;	 /* and it was not taken yet */
 };
 
 enum note_kind {
@@ -76,7 +76,19 @@ static struct note *first_note, **last_note = &first_note;
 static int notes_fd = -1;
 static struct event *notes_event;
 
-static struct job_counts counts;	/* main loop */
+static struct job_counts counts; /* main loop */
+
+/* Who waits for the end of a JOB_SERVE. Main loop. */
+struct settler {
+	struct settler *next;
+	pid_t pid;
+	uint64_t gang;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static struct settler *settlers;
+static void settle(void);
 
 /* ------------------------------------------------- weak: no migration yet */
 
@@ -160,7 +172,8 @@ void job_obstacle(struct job *job, const char *fmt, ...)
 	queue_note(note);
 }
 
-void job_progress(struct job *job, const char *phase, uint64_t done, uint64_t total)
+void job_progress(struct job *job, const char *phase, uint64_t done,
+		  uint64_t total)
 {
 	struct job_private *priv = job->priv;
 	int64_t now = now_ms();
@@ -287,9 +300,11 @@ int job_connect(struct job *job)
 
 	snprintf(hello.name, sizeof(hello.name), "%s", job->self.name);
 	facts_now(&hello.facts);
-	conn = conn_client((struct sockaddr *)&job->node.addr, job->node.addr_len, &hello);
+	conn = conn_client((struct sockaddr *)&job->node.addr,
+			   job->node.addr_len, &hello);
 	if (!conn)
-		return job_fail(job, ENOMEM, "no connection: out of memory or sockets");
+		return job_fail(job, ENOMEM,
+				"no connection: out of memory or sockets");
 	ret = conn_run(conn, self.ending_fd);
 	if (!ret && conn->theirs.instance != job->node.instance)
 		ret = cause_set(conn->cause, sizeof(conn->cause), ESTALE,
@@ -357,8 +372,9 @@ static int start_thread(struct job_private *priv)
 		return ENOMEM;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = daemon_fault(FAULT_JOB_START) ? EAGAIN :
-		pthread_create(&priv->thread, NULL, job_thread, end);
+	ret = daemon_fault(FAULT_JOB_START) ?
+		      EAGAIN :
+		      pthread_create(&priv->thread, NULL, job_thread, end);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
 		free(end);
@@ -388,7 +404,7 @@ static void job_free(struct job_private *priv)
 
 static void log_end(struct job *job)
 {
-	static const char * const done[] = {
+	static const char *const done[] = {
 		[JOB_OUT] = "has moved there",
 		[JOB_HOME] = "has gone home",
 		[JOB_SERVE] = "served",
@@ -399,12 +415,16 @@ static void log_end(struct job *job)
 		return;
 	if (!job->result) {
 		counts.done++;
-		say(job, job->kind == JOB_SERVE ? LOG_DEBUG : LOG_INFO, done[job->kind]);
+		say(job, job->kind == JOB_SERVE ? LOG_DEBUG : LOG_INFO,
+		    done[job->kind]);
 		return;
 	}
 	counts.failed++;
-	snprintf(text, sizeof(text), "%s: %s", job->kind == JOB_OUT ? "has not moved" :
-		 job->kind == JOB_HOME ? "has not gone home" : "job", job->cause);
+	snprintf(text, sizeof(text), "%s: %s",
+		 job->kind == JOB_OUT  ? "has not moved" :
+		 job->kind == JOB_HOME ? "has not gone home" :
+					 "job",
+		 job->cause);
 	say(job, LOG_WARNING, text);
 }
 
@@ -421,6 +441,7 @@ static void job_end(struct job_private *priv)
 	if (priv->watch.end)
 		priv->watch.end(&priv->job, priv->watch.arg);
 	job_free(priv);
+	settle();
 }
 
 /* -------------------------------------------------------------- main loop */
@@ -449,7 +470,8 @@ static void adopt(pid_t pid, int pidfd)
 
 	if (o) {
 		o->pid = pid;
-		o->event = event_new(self.base, pidfd, EV_READ | EV_PERSIST, orphan_ended, o);
+		o->event = event_new(self.base, pidfd, EV_READ | EV_PERSIST,
+				     orphan_ended, o);
 		if (o->event && !event_add(o->event, NULL))
 			return;
 		free(o);
@@ -480,7 +502,8 @@ static void take_note(struct note *note)
 		break;
 	case NOTE_OBSTACLE:
 		if (priv->watch.obstacle)
-			priv->watch.obstacle(&priv->job, note->text, priv->watch.arg);
+			priv->watch.obstacle(&priv->job, note->text,
+					     priv->watch.arg);
 		break;
 	case NOTE_CHILD:
 		adopt(note->child, note->pidfd);
@@ -523,7 +546,8 @@ int jobs_init(char *cause, size_t cause_len)
 	notes_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (notes_fd < 0)
 		return cause_set(cause, cause_len, errno, "eventfd: %m");
-	notes_event = event_new(self.base, notes_fd, EV_READ | EV_PERSIST, notes_readable, NULL);
+	notes_event = event_new(self.base, notes_fd, EV_READ | EV_PERSIST,
+				notes_readable, NULL);
 	if (!notes_event || event_add(notes_event, NULL))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");
 	return 0;
@@ -560,6 +584,7 @@ void jobs_exit(int timeout_ms)
 	if (jobs)
 		log_warn("a migration did not end in time; the kernel puts it right");
 	event_free(notes_event);
+	notes_event = NULL;
 }
 
 static struct job_private *job_new(enum job_kind kind, struct peer *peer)
@@ -596,7 +621,8 @@ static int enlist(struct job_private *priv, char *cause, size_t cause_len)
 	if (job->kind != JOB_CHECK) {
 		if (taken(NULL, job->pid, job->gang)) {
 			pthread_mutex_unlock(&jobs_lock);
-			return cause_set(cause, cause_len, EALREADY, "is already on its way");
+			return cause_set(cause, cause_len, EALREADY,
+					 "is already on its way");
 		}
 		priv->busy_pid = job->pid;
 		priv->busy_gang = job->gang;
@@ -606,14 +632,16 @@ static int enlist(struct job_private *priv, char *cause, size_t cause_len)
 	pthread_mutex_unlock(&jobs_lock);
 	ret = start_thread(priv);
 	if (ret)
-		return cause_set(cause, cause_len, ret, "no thread for it: %s", strerror(ret));
+		return cause_set(cause, cause_len, ret, "no thread for it: %s",
+				 strerror(ret));
 	counts.running++;
 	counts.started++;
 	return 0;
 }
 
-struct job *job_start(const struct job_order *order, const struct job_watch *watch,
-		      int *error, char *cause, size_t cause_len)
+struct job *job_start(const struct job_order *order,
+		      const struct job_watch *watch, int *error, char *cause,
+		      size_t cause_len)
 {
 	struct job_private *priv = job_new(order->kind, order->peer);
 	int ret;
@@ -630,8 +658,8 @@ struct job *job_start(const struct job_order *order, const struct job_watch *wat
 	priv->job.uid = order->uid;
 	priv->job.reason = order->reason;
 	if (order->reason_name)
-		snprintf(priv->job.reason_name, sizeof(priv->job.reason_name), "%s",
-			 order->reason_name);
+		snprintf(priv->job.reason_name, sizeof(priv->job.reason_name),
+			 "%s", order->reason_name);
 	if (watch)
 		priv->watch = *watch;
 	ret = enlist(priv, cause, cause_len);
@@ -681,14 +709,67 @@ void jobs_count(struct job_counts *out)
 	*out = counts;
 }
 
+/* --------------------------------------------------------------- settling */
+
+static bool served(pid_t pid, uint64_t gang)
+{
+	const struct job_private *p;
+	bool found = false;
+
+	pthread_mutex_lock(&jobs_lock);
+	for (p = jobs; p && !found; p = p->next)
+		found = p->job.kind == JOB_SERVE &&
+			((pid && p->busy_pid == pid) ||
+			 (gang && p->busy_gang == gang));
+	pthread_mutex_unlock(&jobs_lock);
+	return found;
+}
+
+void job_settle(pid_t pid, uint64_t gang, void (*fn)(void *arg), void *arg)
+{
+	struct settler *s;
+
+	s = served(pid, gang) ? calloc(1, sizeof(*s)) : NULL;
+	if (!s) {
+		fn(arg);
+		return;
+	}
+	*s = (struct settler){
+		.next = settlers, .pid = pid, .gang = gang, .fn = fn, .arg = arg
+	};
+	settlers = s;
+}
+
+/* A job has ended. */
+static void settle(void)
+{
+	struct settler **at = &settlers, *s, *ready = NULL;
+
+	while ((s = *at)) {
+		if (served(s->pid, s->gang)) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		s->next = ready;
+		ready = s;
+	}
+	while ((s = ready)) {
+		ready = s->next;
+		s->fn(s->arg);
+		free(s);
+	}
+}
+
 /* ------------------------------------ HOME, asked for by the owner's daemon */
 
 struct asked {
 	uint32_t node, id;
-	uint64_t serial;
+	uint64_t serial, gang;
 };
 
-static void asked_progress(struct job *job, const struct progress *progress, void *arg)
+static void asked_progress(struct job *job, const struct progress *progress,
+			   void *arg)
 {
 	struct asked *a = arg;
 
@@ -704,31 +785,51 @@ static void asked_end(struct job *job, void *arg)
 	free(a);
 }
 
+static void asked_start(void *arg)
+{
+	struct asked *a = arg;
+	struct job_watch watch = { .progress = asked_progress,
+				   .end = asked_end,
+				   .arg = a };
+	struct job_order order = {
+		.kind = JOB_HOME,
+		.pidfd = -1,
+		.gang = a->gang,
+		.peer = peer_by_id(a->node),
+		.reason = -1,
+	};
+	char cause[CONN_CAUSE_MAX] = "is no guest there (any more)";
+	struct kernel_gang info;
+	struct job *job = NULL;
+	int error = ESRCH;
+
+	if (order.peer && !kernel_gang_find(MATTX_ROLE_HOST, a->gang, 0, &info) &&
+	    info.node == a->node) {
+		order.pid = info.pid;
+		job = job_start(&order, &watch, &error, cause, sizeof(cause));
+	}
+	if (job)
+		return;
+	peer_answer(a->node, a->serial, a->id, error, cause);
+	free(a);
+}
+
 void job_home_asked(uint32_t node, uint64_t serial, uint32_t id, uint64_t gang)
 {
-	struct job_watch watch = { .progress = asked_progress, .end = asked_end };
-	struct job_order order = { .kind = JOB_HOME, .pidfd = -1, .gang = gang, .reason = -1 };
-	char cause[CONN_CAUSE_MAX] = "";
 	struct kernel_gang info;
 	struct asked *a;
-	int error;
 
-	error = kernel_gang_find(MATTX_ROLE_HOST, gang, 0, &info);
-	if (error || info.node != node) {
-		peer_answer(node, serial, id, ESRCH, "is no guest there (any more)");
-		return;
-	}
 	a = calloc(1, sizeof(*a));
 	if (!a) {
 		peer_answer(node, serial, id, ENOMEM, "out of memory there");
 		return;
 	}
-	*a = (struct asked){ .node = node, .id = id, .serial = serial };
-	watch.arg = a;
-	order.pid = info.pid;
-	order.peer = peer_by_id(node);
-	if (!job_start(&order, &watch, &error, cause, sizeof(cause))) {
-		peer_answer(node, serial, id, error, cause);
-		free(a);
-	}
+	*a = (struct asked){
+		.node = node, .id = id, .serial = serial, .gang = gang
+	};
+	if (!kernel_gang_find(MATTX_ROLE_HOST, gang, 0, &info) &&
+	    info.state == MATTX_GANG_GUEST)
+		job_settle(0, gang, asked_start, a);
+	else
+		asked_start(a);
 }

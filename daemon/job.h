@@ -31,7 +31,7 @@
 #include <mattx.h>
 #include "facts.h"
 
-#define JOB_CAUSE_MAX	256
+#define JOB_CAUSE_MAX 256
 
 enum job_kind {
 	JOB_OUT,
@@ -46,31 +46,31 @@ struct node_info {
 	char name[MATTX_NAME_MAX];
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
-	uint64_t instance;	/* of its module, as of the last control HELLO */
-	struct facts facts;	/* as of that HELLO, or of the JOB connection's */
+	uint64_t instance;  /* of its module, as of the last control HELLO */
+	struct facts facts; /* as of that HELLO, or of the JOB connection's */
 };
 
 struct job_private;
 
 struct job {
 	enum job_kind kind;
-	int sock;		/* the JOB connection: blocking, keyed by kTLS when
+	int sock;      /* the JOB connection: blocking, keyed by kTLS when
 				 * encryption is on. -1 before job_connect(). Closed
 				 * by job.c at the end */
-	pid_t pid;		/* as this node sees it; 0: not known */
-	int pidfd;		/* of that process, -1: none. Made before the caller's
+	pid_t pid;     /* as this node sees it; 0: not known */
+	int pidfd;     /* of that process, -1: none. Made before the caller's
 				 * right to it was checked, so: still alive means it
 				 * is still the process that was asked for */
-	uint64_t gang;		/* 0: none yet */
-	uint32_t uid;		/* who asked; 0 also for the daemon itself */
+	uint64_t gang; /* 0: none yet */
+	uint32_t uid;  /* who asked; 0 also for the daemon itself */
 	struct node_info self;
-	struct node_info node;	/* the other side; CHECK: id 0 when none was named */
-	int reason;		/* HOME: number of the system call that wants it, or -1 */
-	char reason_name[64];	/* its name or the module's cause, or "" */
+	struct node_info node; /* the other side; CHECK: id 0 when none was named */
+	int reason; /* HOME: number of the system call that wants it, or -1 */
+	char reason_name[64]; /* its name or the module's cause, or "" */
 	bool verbose;
-	int result;		/* 0 or a positive errno, by job_fail() */
-	char cause[JOB_CAUSE_MAX];	/* in words, by job_fail() */
-	struct job_private *priv;	/* job.c's own */
+	int result;		   /* 0 or a positive errno, by job_fail() */
+	char cause[JOB_CAUSE_MAX]; /* in words, by job_fail() */
+	struct job_private *priv;  /* job.c's own */
 };
 
 /* ------------------------------------------ what the migration provides */
@@ -138,7 +138,8 @@ void job_obstacle(struct job *job, const char *fmt, ...)
  * @done: bytes
  * @total: bytes, 0: not known
  */
-void job_progress(struct job *job, const char *phase, uint64_t done, uint64_t total);
+void job_progress(struct job *job, const char *phase, uint64_t done,
+		  uint64_t total);
 
 /**
  * job_claim() - the process that this job is about is known (now)

@@ -17,7 +17,8 @@ struct peer;
  * end: once, at last; @job is freed after it.
  */
 struct job_watch {
-	void (*progress)(struct job *job, const struct progress *progress, void *arg);
+	void (*progress)(struct job *job, const struct progress *progress,
+			 void *arg);
 	void (*obstacle)(struct job *job, const char *text, void *arg);
 	void (*end)(struct job *job, void *arg);
 	void *arg;
@@ -33,12 +34,12 @@ void jobs_exit(int timeout_ms);
 struct job_order {
 	enum job_kind kind;
 	pid_t pid;
-	int pidfd;		/* -1: none; the job's from then on, also on failure */
+	int pidfd; /* -1: none; the job's from then on, also on failure */
 	uint64_t gang;
 	uint32_t uid;
-	struct peer *peer;	/* CHECK: may be NULL */
-	int reason;		/* -1: none */
-	const char *reason_name;	/* may be NULL */
+	struct peer *peer;	 /* CHECK: may be NULL */
+	int reason;		 /* -1: none */
+	const char *reason_name; /* may be NULL */
 };
 
 /**
@@ -46,8 +47,9 @@ struct job_order {
  * Return: the job, which lives until watch->end() has been called; NULL when it is
  * refused, with @error (positive errno) and @cause.
  */
-struct job *job_start(const struct job_order *order, const struct job_watch *watch,
-		      int *error, char *cause, size_t cause_len);
+struct job *job_start(const struct job_order *order,
+		      const struct job_watch *watch, int *error, char *cause,
+		      size_t cause_len);
 
 /**
  * job_unwatch() - nobody wants to know any more; the job goes on
@@ -64,6 +66,14 @@ void job_serve(struct peer *peer, struct conn *conn);
  * @pid, @gang: 0: any is not meant
  */
 bool job_busy(pid_t pid, uint64_t gang);
+
+/**
+ * job_settle() - call @fn as soon as no JOB_SERVE has this process or gang
+ * For a process that has arrived: the job that received it has a few things to put
+ * away still, and a job that follows it need not be refused for that. May call
+ * at once.
+ */
+void job_settle(pid_t pid, uint64_t gang, void (*fn)(void *arg), void *arg);
 
 /**
  * job_home_asked() - @node's daemon asks for one of its processes

@@ -18,8 +18,8 @@
 #include "kernel.h"
 #include "log.h"
 
-#define REQUEST_TIMEOUT_S	10
-#define EVENT_RCVBUF		(1 << 20)
+#define REQUEST_TIMEOUT_S 10
+#define EVENT_RCVBUF	  (1 << 20)
 
 /*
  * What one request brings back. The messages of an answer are kept until it is
@@ -30,19 +30,19 @@ struct answer {
 	void *arg;
 	char *cause;
 	size_t cause_len;
-	char *kept;		/* struct nlmsghdr and what follows, one after the other */
+	char *kept; /* struct nlmsghdr and what follows, one after the other */
 	size_t kept_len, kept_size;
 };
 
 struct family {
 	uint16_t id;
-	uint32_t events;	/* multicast group, 0: not seen */
+	uint32_t events; /* multicast group, 0: not seen */
 };
 
 static const struct kernel_events *events;
 static struct mnl_socket *requests, *listener;
 static struct event *listener_event;
-static uint16_t family_id;	/* 0: no module */
+static uint16_t family_id; /* 0: no module */
 static uint32_t joined_group;
 static uint32_t sequence;
 
@@ -90,7 +90,8 @@ static void fake_readable(evutil_socket_t fd, short what, void *arg)
 	if (len > 0 || (len < 0 && errno == EAGAIN))
 		return;
 	fake_cut(n);
-	events->link_down(n->node.id, len ? strerror(errno) : "closed by the other side");
+	events->link_down(n->node.id,
+			  len ? strerror(errno) : "closed by the other side");
 }
 
 static int fake_set(uint32_t id, const char *name, uint64_t instance, bool local)
@@ -122,7 +123,8 @@ static int fake_link(uint32_t id, int fd)
 		return -ENOENT;
 	fake_cut(n);
 	n->fd = dup(fd);
-	n->event = event_new(fake_base, n->fd, EV_READ | EV_PERSIST, fake_readable, n);
+	n->event = event_new(fake_base, n->fd, EV_READ | EV_PERSIST,
+			     fake_readable, n);
 	if (n->fd < 0 || !n->event || event_add(n->event, NULL)) {
 		fake_cut(n);
 		return -ENOMEM;
@@ -175,7 +177,8 @@ static uint64_t get_u64(struct nlattr **attrs, int type)
 static void get_text(struct nlattr **attrs, int type, char *to, size_t size)
 {
 	to[0] = 0;
-	if (!attrs[type] || mnl_attr_validate(attrs[type], MNL_TYPE_NUL_STRING) < 0)
+	if (!attrs[type] ||
+	    mnl_attr_validate(attrs[type], MNL_TYPE_NUL_STRING) < 0)
 		return;
 	snprintf(to, size, "%s", mnl_attr_get_str(attrs[type]));
 	text_clean(to);
@@ -211,7 +214,8 @@ static void get_gang(struct nlattr **attrs, struct kernel_gang *gang)
 
 /* -------------------------------------------------------------- requests */
 
-static struct nlmsghdr *request(void *buf, uint16_t type, uint8_t cmd, uint16_t flags)
+static struct nlmsghdr *request(void *buf, uint16_t type, uint8_t cmd,
+				uint16_t flags)
 {
 	struct genlmsghdr *genl;
 	struct nlmsghdr *nlh;
@@ -288,8 +292,12 @@ static int on_error(const struct nlmsghdr *nlh, void *data)
 	if (!err->error)
 		return MNL_CB_STOP;
 	if (nlh->nlmsg_flags & NLM_F_ACK_TLVS)
-		mnl_attr_parse(nlh, sizeof(*err) + (nlh->nlmsg_flags & NLM_F_CAPPED ? 0 :
-			       err->msg.nlmsg_len - sizeof(err->msg)), keep_message, &text);
+		mnl_attr_parse(nlh,
+			       sizeof(*err) + (nlh->nlmsg_flags & NLM_F_CAPPED ?
+						       0 :
+						       err->msg.nlmsg_len -
+							       sizeof(err->msg)),
+			       keep_message, &text);
 	if (answer->cause) {
 		snprintf(answer->cause, answer->cause_len, "%s",
 			 text ? text : strerror(-err->error));
@@ -336,12 +344,13 @@ static int ask(struct nlmsghdr *nlh, mnl_cb_t cb, struct answer *answer)
 		if (len < 0)
 			goto failed;
 		/* the rest of an answer that was given up on before? */
-		if (len >= (ssize_t)sizeof(*got) && got->nlmsg_seq != nlh->nlmsg_seq) {
+		if (len >= (ssize_t)sizeof(*got) &&
+		    got->nlmsg_seq != nlh->nlmsg_seq) {
 			ret = 1;
 			continue;
 		}
-		ret = mnl_cb_run2(buf, len, nlh->nlmsg_seq, port, cb, answer, control_cbs,
-				  MNL_ARRAY_SIZE(control_cbs));
+		ret = mnl_cb_run2(buf, len, nlh->nlmsg_seq, port, cb, answer,
+				  control_cbs, MNL_ARRAY_SIZE(control_cbs));
 	} while (ret > 0);
 	if (!ret)
 		return 0;
@@ -360,7 +369,8 @@ static int ask_module(struct nlmsghdr *nlh, struct answer *answer)
 		answer->cause[0] = 0;
 	if (!family_id) {
 		if (answer->cause)
-			snprintf(answer->cause, answer->cause_len, "the module mattx is not loaded");
+			snprintf(answer->cause, answer->cause_len,
+				 "the module mattx is not loaded");
 		return -ENODEV;
 	}
 	ret = ask(nlh, on_data, answer);
@@ -405,7 +415,8 @@ static int on_family(const struct nlmsghdr *nlh, void *data)
 {
 	struct answer *answer = data;
 
-	mnl_attr_parse(nlh, sizeof(struct genlmsghdr), on_family_attr, answer->arg);
+	mnl_attr_parse(nlh, sizeof(struct genlmsghdr), on_family_attr,
+		       answer->arg);
 	return MNL_CB_OK;
 }
 
@@ -413,7 +424,9 @@ static int find_family(char *cause, size_t cause_len)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
 	struct family family = { 0 };
-	struct answer answer = { .arg = &family, .cause = cause, .cause_len = cause_len };
+	struct answer answer = { .arg = &family,
+				 .cause = cause,
+				 .cause_len = cause_len };
 	struct nlmsghdr *nlh;
 	int ret;
 
@@ -421,20 +434,22 @@ static int find_family(char *cause, size_t cause_len)
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, MATTX_GENL_NAME);
 	ret = ask(nlh, on_family, &answer);
 	if (ret == -ENOENT)
-		return cause_set(cause, cause_len, ENODEV,
-				 "the module mattx is not loaded (modprobe mattx)");
+		return cause_set(
+			cause, cause_len, ENODEV,
+			"the module mattx is not loaded (modprobe mattx)");
 	if (ret)
 		return ret;
 	if (!family.id || !family.events)
 		return cause_set(cause, cause_len, EPROTO,
-				 "the module mattx has no group \"" MATTX_GENL_EVENTS "\"");
+				 "the module mattx has no group \"" MATTX_GENL_EVENTS
+				 "\"");
 	family_id = family.id;
 	if (joined_group)
-		mnl_socket_setsockopt(listener, NETLINK_DROP_MEMBERSHIP, &joined_group,
-				      sizeof(joined_group));
+		mnl_socket_setsockopt(listener, NETLINK_DROP_MEMBERSHIP,
+				      &joined_group, sizeof(joined_group));
 	joined_group = family.events;
-	if (mnl_socket_setsockopt(listener, NETLINK_ADD_MEMBERSHIP, &joined_group,
-				  sizeof(joined_group)) < 0)
+	if (mnl_socket_setsockopt(listener, NETLINK_ADD_MEMBERSHIP,
+				  &joined_group, sizeof(joined_group)) < 0)
 		return cause_set(cause, cause_len, errno, "netlink events: %m");
 	return 0;
 }
@@ -490,7 +505,8 @@ static void module_event(const struct nlmsghdr *nlh)
 		events->link_down(node, cause);
 		break;
 	case MATTX_CMD_EV_WANT_HOME:
-		events->want_home(gang, node, get_u32(attrs, MATTX_A_GANG_REASON, -1), cause);
+		events->want_home(gang, node,
+				  get_u32(attrs, MATTX_A_GANG_REASON, -1), cause);
 		break;
 	case MATTX_CMD_EV_GANG_END:
 		events->gang_end(gang, get_u32(attrs, MATTX_A_GANG_ROLE, 0),
@@ -554,10 +570,10 @@ static void set_options(void)
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
 }
 
-int kernel_open(struct event_base *base, bool no_module, const struct kernel_events *table,
-		char *cause, size_t cause_len)
+int kernel_open(struct event_base *base, bool no_module,
+		const struct kernel_events *table, char *cause, size_t cause_len)
 {
-	uint32_t notify = GENL_ID_CTRL;	/* the controller's only group */
+	uint32_t notify = GENL_ID_CTRL; /* the controller's only group */
 	int ret;
 
 	events = table;
@@ -575,10 +591,11 @@ int kernel_open(struct event_base *base, bool no_module, const struct kernel_eve
 	ret = find_family(cause, cause_len);
 	if (ret)
 		return ret;
-	mnl_socket_setsockopt(listener, NETLINK_ADD_MEMBERSHIP, &notify, sizeof(notify));
+	mnl_socket_setsockopt(listener, NETLINK_ADD_MEMBERSHIP, &notify,
+			      sizeof(notify));
 	evutil_make_socket_nonblocking(mnl_socket_get_fd(listener));
-	listener_event = event_new(base, mnl_socket_get_fd(listener), EV_READ | EV_PERSIST,
-				   listener_readable, NULL);
+	listener_event = event_new(base, mnl_socket_get_fd(listener),
+				   EV_READ | EV_PERSIST, listener_readable, NULL);
 	if (!listener_event || event_add(listener_event, NULL))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");
 	return 0;
@@ -602,8 +619,8 @@ void kernel_close(void)
 
 /* ----------------------------------------------------------------- nodes */
 
-static int set_node(uint32_t id, const char *name, uint64_t instance, bool local,
-		    char *cause, size_t cause_len)
+static int set_node(uint32_t id, const char *name, uint64_t instance,
+		    bool local, char *cause, size_t cause_len)
 {
 	struct answer answer = { .cause = cause, .cause_len = cause_len };
 	char buf[MNL_SOCKET_BUFFER_SIZE];
@@ -643,7 +660,8 @@ int kernel_local_set(uint32_t id, const char *name, uint64_t *instance,
 	if (!ret)
 		ret = kernel_nodes(keep_local, instance);
 	if (!ret && !*instance)
-		ret = cause_set(cause, cause_len, EPROTO, "the module tells no instance of its own");
+		ret = cause_set(cause, cause_len, EPROTO,
+				"the module tells no instance of its own");
 	return ret;
 }
 
@@ -651,7 +669,8 @@ int kernel_node_set(uint32_t id, const char *name, uint64_t instance,
 		    char *cause, size_t cause_len)
 {
 	if (daemon_fault(FAULT_NODE_SET))
-		return cause_set(cause, cause_len, ENOMEM, "fault %d", FAULT_NODE_SET);
+		return cause_set(cause, cause_len, ENOMEM, "fault %d",
+				 FAULT_NODE_SET);
 	if (fake)
 		return fake_set(id, name, instance, false);
 	return set_node(id, name, instance, false, cause, cause_len);
@@ -677,7 +696,8 @@ int kernel_link_set(uint32_t id, int fd, bool tls, char *cause, size_t cause_len
 	struct nlmsghdr *nlh;
 
 	if (daemon_fault(FAULT_LINK_SET))
-		return cause_set(cause, cause_len, ENOMEM, "fault %d", FAULT_LINK_SET);
+		return cause_set(cause, cause_len, ENOMEM, "fault %d",
+				 FAULT_LINK_SET);
 	if (fake)
 		return fake_link(id, fd);
 	nlh = request(buf, family_id, MATTX_CMD_LINK_SET, NLM_F_ACK);
@@ -715,7 +735,8 @@ int kernel_nodes(kernel_node_fn fn, void *arg)
 			fn(&n->node, arg);
 		return 0;
 	}
-	return ask_module(request(buf, family_id, MATTX_CMD_NODE_GET, NLM_F_DUMP), &answer);
+	return ask_module(request(buf, family_id, MATTX_CMD_NODE_GET, NLM_F_DUMP),
+			  &answer);
 }
 
 static void keep_node(const struct kernel_node *node, void *arg)
@@ -762,7 +783,8 @@ int kernel_gangs(kernel_gang_fn fn, void *arg)
 
 	if (fake)
 		return 0;
-	return ask_module(request(buf, family_id, MATTX_CMD_GANG_GET, NLM_F_DUMP), &answer);
+	return ask_module(request(buf, family_id, MATTX_CMD_GANG_GET, NLM_F_DUMP),
+			  &answer);
 }
 
 struct gang_search {
@@ -850,7 +872,8 @@ int kernel_stats(kernel_stat_fn fn, void *arg)
 
 	if (fake)
 		return 0;
-	return ask_module(request(buf, family_id, MATTX_CMD_STATS_GET, NLM_F_DUMP), &answer);
+	return ask_module(request(buf, family_id, MATTX_CMD_STATS_GET, NLM_F_DUMP),
+			  &answer);
 }
 
 int kernel_fault(uint32_t point, uint32_t count, char *cause, size_t cause_len)

@@ -21,36 +21,39 @@ struct kernel_node {
 	uint32_t id;
 	char name[MATTX_NAME_MAX];
 	uint64_t instance;
-	bool local, up;		/* up: its link is */
+	bool local, up; /* up: its link is */
 };
 
 struct kernel_gang {
 	uint64_t id;
-	uint32_t role, state;	/* enum mattx_gang_role, _state */
-	uint32_t node;		/* the other side */
+	uint32_t role, state; /* enum mattx_gang_role, _state */
+	uint32_t node;	      /* the other side */
 	int32_t pid, tgid;
 	uint32_t threads, uid;
-	int reason;		/* system call number, or -1 */
-	uint64_t calls, since;	/* since: CLOCK_BOOTTIME, ns */
+	int reason;	       /* system call number, or -1 */
+	uint64_t calls, since; /* since: CLOCK_BOOTTIME, ns */
 	char comm[32];
 	char cause[MATTX_CAUSE_MAX];
 };
 
 struct kernel_events {
 	void (*link_down)(uint32_t node, const char *cause);
-	void (*want_home)(uint64_t gang, uint32_t node, int reason, const char *cause);
-	void (*gang_end)(uint64_t gang, uint32_t role, int pid, const char *cause);
-	void (*gone)(void);	/* the module was unloaded */
-	void (*back)(void);	/* it was loaded again: all that it knew is lost */
-	void (*lost)(void);	/* events were lost: look again */
+	void (*want_home)(uint64_t gang, uint32_t node, int reason,
+			  const char *cause);
+	void (*gang_end)(uint64_t gang, uint32_t role, int pid,
+			 const char *cause);
+	void (*gone)(void); /* the module was unloaded */
+	void (*back)(void); /* it was loaded again: all that it knew is lost */
+	void (*lost)(void); /* events were lost: look again */
 };
 
 /**
  * kernel_open() - find the module and listen to it
  * Return: 0 or a negative errno with @cause.
  */
-int kernel_open(struct event_base *base, bool no_module, const struct kernel_events *events,
-		char *cause, size_t cause_len);
+int kernel_open(struct event_base *base, bool no_module,
+		const struct kernel_events *events, char *cause,
+		size_t cause_len);
 void kernel_close(void);
 
 /*
@@ -87,7 +90,8 @@ int kernel_gangs(kernel_gang_fn fn, void *arg);
  * @role: 0: any
  * Return: 0 or -ENOENT.
  */
-int kernel_gang_find(uint32_t role, uint64_t id, int pid, struct kernel_gang *gang);
+int kernel_gang_find(uint32_t role, uint64_t id, int pid,
+		     struct kernel_gang *gang);
 
 typedef void (*kernel_thread_fn)(uint32_t tid, const char *state, void *arg);
 int kernel_threads(uint64_t gang, uint32_t role, kernel_thread_fn fn, void *arg);

@@ -24,15 +24,15 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define PENDING_MAX		256
-#define PENDING_PER_SOURCE	64
-#define ACCEPT_BURST		16	/* per turn of the main loop */
-#define LOG_PER_S		5	/* lines about strangers */
-#define LOG_MEMORY		16
-#define LOG_AGAIN_MS		60000	/* the same line about the same address */
+#define PENDING_MAX	   256
+#define PENDING_PER_SOURCE 64
+#define ACCEPT_BURST	   16 /* per turn of the main loop */
+#define LOG_PER_S	   5  /* lines about strangers */
+#define LOG_MEMORY	   16
+#define LOG_AGAIN_MS	   60000 /* the same line about the same address */
 
 struct pending {
-	struct pending *next;	/* newest first */
+	struct pending *next; /* newest first */
 	struct conn *conn;
 };
 
@@ -41,7 +41,8 @@ static unsigned int nr_pending;
 static struct event *listener, *wakeup;
 static int listener_fd = -1;
 
-static bool same_source(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool same_source(const struct sockaddr_storage *a,
+			const struct sockaddr_storage *b)
 {
 	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
@@ -67,7 +68,8 @@ static bool said_before(const struct conn *conn, int64_t now)
 
 	for (i = 0; i < LOG_MEMORY; i++) {
 		if (said[i].at && now - said[i].at < LOG_AGAIN_MS &&
-		    same_source(&said[i].addr, &conn->addr) && !strcmp(said[i].cause, conn->cause))
+		    same_source(&said[i].addr, &conn->addr) &&
+		    !strcmp(said[i].cause, conn->cause))
 			return true;
 	}
 	said[next].addr = conn->addr;
@@ -184,7 +186,8 @@ static void take(int fd)
 		displace(oldest_of(conn));
 	else if (nr_pending >= PENDING_MAX)
 		displace(oldest_of_greediest());
-	if (daemon_fault(FAULT_ACCEPT) || conn_start(conn, self.base, pending_done, p)) {
+	if (daemon_fault(FAULT_ACCEPT) ||
+	    conn_start(conn, self.base, pending_done, p)) {
 		conn_free(conn);
 		free(p);
 		return;
@@ -216,7 +219,8 @@ static void listener_readable(evutil_socket_t fd, short what, void *arg)
 			take(conn);
 			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		    errno == ENOBUFS) {
 			event_del(listener);
 			evtimer_add(wakeup, &pause);
 		}
@@ -248,15 +252,18 @@ int listen_init(char *cause, size_t cause_len)
 	int one = 1;
 
 	addr_text(&addr, name);
-	listener_fd = socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	listener_fd = socket(addr.ss_family,
+			     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener_fd < 0)
 		return cause_set(cause, cause_len, errno, "socket: %m");
 	setsockopt(listener_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	/* the address may come up later than the daemon */
 	setsockopt(listener_fd, SOL_IP, IP_FREEBIND, &one, sizeof(one));
-	if (bind(listener_fd, (struct sockaddr *)&addr, len) || listen(listener_fd, 256))
+	if (bind(listener_fd, (struct sockaddr *)&addr, len) ||
+	    listen(listener_fd, 256))
 		return cause_set(cause, cause_len, errno, "%s: %m", name);
-	listener = event_new(self.base, listener_fd, EV_READ | EV_PERSIST, listener_readable, NULL);
+	listener = event_new(self.base, listener_fd, EV_READ | EV_PERSIST,
+			     listener_readable, NULL);
 	wakeup = evtimer_new(self.base, wake_up, NULL);
 	if (!listener || !wakeup || event_add(listener, NULL))
 		return cause_set(cause, cause_len, ENOMEM, "out of memory");

@@ -25,12 +25,13 @@ bool log_keeps_stderr(void);
  * @level: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO or LOG_DEBUG
  * Context: any thread.
  */
-void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_line(int level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
-#define log_err(...)	log_line(LOG_ERR, __VA_ARGS__)
-#define log_warn(...)	log_line(LOG_WARNING, __VA_ARGS__)
-#define log_info(...)	log_line(LOG_INFO, __VA_ARGS__)
-#define log_debug(...)	log_line(LOG_DEBUG, __VA_ARGS__)
+#define log_err(...)   log_line(LOG_ERR, __VA_ARGS__)
+#define log_warn(...)  log_line(LOG_WARNING, __VA_ARGS__)
+#define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
 
 /**
  * cause_set() - fill a buffer for a cause in words

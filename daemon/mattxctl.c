@@ -22,7 +22,7 @@
 
 #include <json-c/json.h>
 
-#define SOCKET_PATH	"/run/mattxd.sock"
+#define SOCKET_PATH "/run/mattxd.sock"
 
 enum {
 	OPT_JSON = 256,
@@ -35,13 +35,13 @@ enum {
 struct options {
 	const char *socket;
 	bool json, threads, all, kill, quiet;
-	char *words[4];		/* the command and what follows it */
+	char *words[4]; /* the command and what follows it */
 	int nr_words;
 };
 
 struct command {
 	const char *name;
-	int min, max;		/* words after the name */
+	int min, max; /* words after the name */
 	/* fills the request; returns false for wrong usage */
 	bool (*request)(const struct options *o, struct json_object *request);
 	void (*print)(const struct options *o, struct json_object *result);
@@ -66,7 +66,9 @@ static const char *text_of(struct json_object *from, const char *key)
 {
 	struct json_object *value = field(from, key);
 
-	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+	return json_object_is_type(value, json_type_string) ?
+		       json_object_get_string(value) :
+		       "";
 }
 
 static int64_t number_of(struct json_object *from, const char *key)
@@ -139,15 +141,16 @@ static void print_nodes(const struct options *o, struct json_object *result)
 	size_t i, n = json_object_array_length(nodes);
 
 	(void)o;
-	printf("%-16s %-22s %-6s %4s %6s %7s %7s  %s\n", "NODE", "ADDRESS", "STATE", "CPUS",
-	       "LOAD", "MEMORY", "FREE", "KERNEL");
+	printf("%-16s %-22s %-6s %4s %6s %7s %7s  %s\n", "NODE", "ADDRESS",
+	       "STATE", "CPUS", "LOAD", "MEMORY", "FREE", "KERNEL");
 	for (i = 0; i < n; i++) {
 		node = json_object_array_get_idx(nodes, i);
-		printf("%-16s %-22s %-6s ", text_of(node, "name"), text_of(node, "address"),
-		       text_of(node, "state"));
+		printf("%-16s %-22s %-6s ", text_of(node, "name"),
+		       text_of(node, "address"), text_of(node, "state"));
 		if (field(node, "kernel"))
-			printf("%4" PRId64 " %6.2f %7s %7s  %s", number_of(node, "cpus"),
-			       real_of(node, "load"), size_text(number_of(node, "memory"), total),
+			printf("%4" PRId64 " %6.2f %7s %7s  %s",
+			       number_of(node, "cpus"), real_of(node, "load"),
+			       size_text(number_of(node, "memory"), total),
 			       size_text(number_of(node, "available"), free_text),
 			       text_of(node, "kernel"));
 		else
@@ -177,12 +180,14 @@ static void print_gangs(struct json_object *gangs, const char *way)
 
 	for (i = 0; i < n; i++) {
 		gang = json_object_array_get_idx(gangs, i);
-		printf("%-4s %7" PRId64 " %-12s %-8s %7" PRId64 " %-10s %10" PRId64 " %5s  %-15s %s\n",
+		printf("%-4s %7" PRId64 " %-12s %-8s %7" PRId64
+		       " %-10s %10" PRId64 " %5s  %-15s %s\n",
 		       way, number_of(gang, "pid"), text_of(gang, "node"),
-		       user_text(number_of(gang, "uid"), user), number_of(gang, "threads"),
-		       text_of(gang, "state"), number_of(gang, "calls"),
-		       age_text(real_of(gang, "since"), age), text_of(gang, "comm"),
-		       text_of(gang, "reason"));
+		       user_text(number_of(gang, "uid"), user),
+		       number_of(gang, "threads"), text_of(gang, "state"),
+		       number_of(gang, "calls"),
+		       age_text(real_of(gang, "since"), age),
+		       text_of(gang, "comm"), text_of(gang, "reason"));
 		threads = field(gang, "thread");
 		if (!threads)
 			continue;
@@ -197,8 +202,9 @@ static void print_gangs(struct json_object *gangs, const char *way)
 static void print_ps(const struct options *o, struct json_object *result)
 {
 	(void)o;
-	printf("%-4s %7s %-12s %-8s %7s %-10s %10s %5s  %-15s %s\n", "WAY", "PID", "NODE", "USER",
-	       "THREADS", "STATE", "CALLS", "SINCE", "COMMAND", "REASON");
+	printf("%-4s %7s %-12s %-8s %7s %-10s %10s %5s  %-15s %s\n", "WAY",
+	       "PID", "NODE", "USER", "THREADS", "STATE", "CALLS", "SINCE",
+	       "COMMAND", "REASON");
 	print_gangs(field(result, "out"), "out");
 	print_gangs(field(result, "in"), "in");
 }
@@ -215,16 +221,17 @@ static void print_check(const struct options *o, struct json_object *result)
 	if (number_of(result, "obstacles"))
 		return;
 	if (field(result, "node"))
-		printf("PID %" PRId64 " can move to %s\n", number_of(result, "pid"),
-		       text_of(result, "node"));
+		printf("PID %" PRId64 " can move to %s\n",
+		       number_of(result, "pid"), text_of(result, "node"));
 	else
-		printf("PID %" PRId64 ": nothing in it stands in the way of a move\n",
+		printf("PID %" PRId64
+		       ": nothing in it stands in the way of a move\n",
 		       number_of(result, "pid"));
 }
 
 static int compare_keys(const void *a, const void *b)
 {
-	return strcmp(*(const char * const *)a, *(const char * const *)b);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static void print_stats(const struct options *o, struct json_object *result)
@@ -242,7 +249,8 @@ static void print_stats(const struct options *o, struct json_object *result)
 	}
 	qsort(keys, n, sizeof(*keys), compare_keys);
 	for (i = 0; i < n; i++)
-		printf("%-40s %" PRIu64 "\n", keys[i], json_object_get_uint64(field(stats, keys[i])));
+		printf("%-40s %" PRIu64 "\n", keys[i],
+		       json_object_get_uint64(field(stats, keys[i])));
 	free(keys);
 }
 
@@ -359,8 +367,9 @@ static int connect_daemon(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		fprintf(stderr, "mattxctl: %s: %s\n", path,
-			errno == ENOENT || errno == ECONNREFUSED ? "mattxd is not running" :
-			strerror(errno));
+			errno == ENOENT || errno == ECONNREFUSED ?
+				"mattxd is not running" :
+				strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -388,10 +397,12 @@ static void print_progress(const struct options *o, struct json_object *p)
 
 	if (o->quiet || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r\033[KPID %" PRId64 " %s: %s %s", number_of(p, "pid"),
-		text_of(p, "node"), text_of(p, "phase"), size_text(number_of(p, "done"), done));
+	fprintf(stderr, "\r\033[KPID %" PRId64 " %s: %s %s",
+		number_of(p, "pid"), text_of(p, "node"), text_of(p, "phase"),
+		size_text(number_of(p, "done"), done));
 	if (number_of(p, "total"))
-		fprintf(stderr, " of %s", size_text(number_of(p, "total"), total));
+		fprintf(stderr, " of %s",
+			size_text(number_of(p, "total"), total));
 	fflush(stderr);
 	progress_shown = true;
 }
@@ -406,9 +417,9 @@ static void end_progress(void)
 /* The result, with the obstacles of a check among it, as one JSON value. */
 static void print_json(struct json_object *value)
 {
-	puts(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PRETTY |
-					    JSON_C_TO_STRING_SPACED |
-					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	puts(json_object_to_json_string_ext(
+		value, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+			       JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 /*
@@ -445,9 +456,10 @@ static int take_line(const struct options *o, const struct command *command,
 	}
 	value = field(line, "ok");
 	if (!value)
-		return -1;	/* of a later version */
+		return -1; /* of a later version */
 	if (o->json && json_object_array_length(obstacles))
-		json_object_object_add(value, "obstacle", json_object_get(obstacles));
+		json_object_object_add(value, "obstacle",
+				       json_object_get(obstacles));
 	if (o->json)
 		print_json(value);
 	else
@@ -468,8 +480,9 @@ static int talk(const struct options *o, const struct command *command,
 	if (fd < 0)
 		return 1;
 	stream = fdopen(fd, "r+");
-	if (!stream || dprintf(fd, "%s\n", json_object_to_json_string_ext(request,
-							JSON_C_TO_STRING_PLAIN)) < 0) {
+	if (!stream || dprintf(fd, "%s\n",
+			       json_object_to_json_string_ext(
+				       request, JSON_C_TO_STRING_PLAIN)) < 0) {
 		fprintf(stderr, "mattxctl: %s: %s\n", o->socket, strerror(errno));
 		return 1;
 	}
@@ -481,7 +494,7 @@ static int talk(const struct options *o, const struct command *command,
 	end_progress();
 	if (status < 0) {
 		fprintf(stderr, "mattxctl: mattxd closed the connection; "
-			"what was begun may go on\n");
+				"what was begun may go on\n");
 		status = 1;
 	}
 	free(line);
@@ -497,7 +510,8 @@ static const struct argp_option argp_options[] = {
 	{ "threads", OPT_THREADS, NULL, 0, "ps: the threads too", 0 },
 	{ "all", OPT_ALL, NULL, 0, "expel: all guests", 0 },
 	{ "quiet", 'q', NULL, 0, "No progress", 0 },
-	{ "socket", OPT_SOCKET, "PATH", 0, "mattxd's control socket (" SOCKET_PATH ")", 0 },
+	{ "socket", OPT_SOCKET, "PATH", 0,
+	  "mattxd's control socket (" SOCKET_PATH ")", 0 },
 	{ "kill", OPT_KILL, NULL, OPTION_HIDDEN, "fault: mattxd dies there", 0 },
 	{ 0 },
 };
@@ -568,7 +582,8 @@ int main(int argc, char **argv)
 	}
 	words = o.nr_words - 1;
 	if (words < command->min || words > command->max) {
-		fprintf(stderr, "mattxctl: %s: wrong number of arguments\n", command->name);
+		fprintf(stderr, "mattxctl: %s: wrong number of arguments\n",
+			command->name);
 		argp_help(&argp, stderr, ARGP_HELP_STD_USAGE, argv[0]);
 		return 2;
 	}
@@ -577,7 +592,8 @@ int main(int argc, char **argv)
 	status = command->request(&o, request) ? talk(&o, command, request) : 2;
 	json_object_put(request);
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "mattxctl: standard output: %s\n", strerror(errno));
+		fprintf(stderr, "mattxctl: standard output: %s\n",
+			strerror(errno));
 		return 1;
 	}
 	return status;

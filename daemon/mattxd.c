@@ -33,7 +33,7 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define END_MS	10000	/* for jobs to end when the daemon does */
+#define END_MS 10000 /* for jobs to end when the daemon does */
 
 enum {
 	OPT_NO_MODULE = 256,
@@ -57,12 +57,16 @@ const char *argp_program_version = "mattxd 0.1";
 
 static const struct argp_option argp_options[] = {
 	{ "config", 'c', "FILE", 0, "Configuration (" CONFIG_FILE ")", 0 },
-	{ "foreground", 'f', NULL, 0, "Do not daemonise, log to standard error", 0 },
+	{ "foreground", 'f', NULL, 0, "Do not daemonise, log to standard error",
+	  0 },
 	{ "verbose", 'v', NULL, 0, "Log more", 0 },
-	{ "test", 't', NULL, 0, "Check the configuration and the key, then exit", 0 },
-	{ "socket", OPT_SOCKET, "PATH", 0, "Control socket (" MATTXD_SOCKET ")", 0 },
+	{ "test", 't', NULL, 0,
+	  "Check the configuration and the key, then exit", 0 },
+	{ "socket", OPT_SOCKET, "PATH", 0, "Control socket (" MATTXD_SOCKET ")",
+	  0 },
 	{ "pidfile", OPT_PIDFILE, "PATH", 0, "PID file (" MATTXD_PIDFILE ")", 0 },
-	{ "no-module", OPT_NO_MODULE, NULL, OPTION_HIDDEN, "Run without mattx.ko, for tests", 0 },
+	{ "no-module", OPT_NO_MODULE, NULL, OPTION_HIDDEN,
+	  "Run without mattx.ko, for tests", 0 },
 	{ 0 },
 };
 
@@ -175,7 +179,8 @@ static void notify(const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&addr, len) < 0)
+	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL,
+		   (struct sockaddr *)&addr, len) < 0)
 		log_debug("%s: %m", path);
 	close(fd);
 }
@@ -211,8 +216,8 @@ static int pidfile_open(const char *path, char *cause, size_t cause_len)
 		text[strcspn(text, "\n")] = 0;
 		close(pidfile_fd);
 		pidfile_fd = -1;
-		return cause_set(cause, cause_len, EBUSY, "%s: a mattxd is running, PID %s",
-				 path, text);
+		return cause_set(cause, cause_len, EBUSY,
+				 "%s: a mattxd is running, PID %s", path, text);
 	}
 	n = snprintf(text, sizeof(text), "%d\n", getpid());
 	if (ftruncate(pidfile_fd, 0) || pwrite(pidfile_fd, text, n, 0) != n)
@@ -233,7 +238,8 @@ static void on_link_down(uint32_t node, const char *cause)
 	peer_link_lost(node, cause);
 }
 
-static void on_want_home(uint64_t gang, uint32_t node, int reason, const char *cause)
+static void on_want_home(uint64_t gang, uint32_t node, int reason,
+			 const char *cause)
 {
 	(void)node;
 	homing_want(gang, reason, cause);
@@ -241,8 +247,10 @@ static void on_want_home(uint64_t gang, uint32_t node, int reason, const char *c
 
 static void on_gang_end(uint64_t gang, uint32_t role, int pid, const char *cause)
 {
-	log_debug("PID %d: gang %016llx is no %s any more%s%s", pid, (unsigned long long)gang,
-		  role == MATTX_ROLE_HOME ? "deputy" : "guest", cause[0] ? ": " : "", cause);
+	log_debug("PID %d: gang %016llx is no %s any more%s%s", pid,
+		  (unsigned long long)gang,
+		  role == MATTX_ROLE_HOME ? "deputy" : "guest",
+		  cause[0] ? ": " : "", cause);
 }
 
 static void on_gone(void)
@@ -331,10 +339,11 @@ static int start(const struct options *o, char *cause, size_t cause_len)
 	if (!ret)
 		ret = pidfile_open(o->pidfile, cause, cause_len);
 	if (!ret)
-		ret = auth_init(config->name, config->tls, config->key, config->key_len,
-				cause, cause_len);
+		ret = auth_init(config->name, config->tls, config->key,
+				config->key_len, cause, cause_len);
 	if (!ret)
-		ret = kernel_open(self.base, o->no_module, &events, cause, cause_len);
+		ret = kernel_open(self.base, o->no_module, &events, cause,
+				  cause_len);
 	if (!ret)
 		ret = jobs_init(cause, cause_len);
 	if (!ret)
@@ -401,8 +410,9 @@ int main(int argc, char **argv)
 	}
 	log_open(o.foreground, o.verbose);
 	started();
-	log_info("node %s, %zu nodes, TLS %s%s", self.config->name, self.config->nr_nodes,
-		 self.config->tls ? "on" : "off", o.no_module ? ", without module" : "");
+	log_info("node %s, %zu nodes, TLS %s%s", self.config->name,
+		 self.config->nr_nodes, self.config->tls ? "on" : "off",
+		 o.no_module ? ", without module" : "");
 	homing_look();
 	peers_start();
 	event_base_dispatch(self.base);

@@ -8,8 +8,8 @@
 struct event_base;
 struct config;
 
-#define MATTXD_SOCKET	"/run/mattxd.sock"
-#define MATTXD_PIDFILE	"/run/mattxd.pid"
+#define MATTXD_SOCKET  "/run/mattxd.sock"
+#define MATTXD_PIDFILE "/run/mattxd.pid"
 
 /*
  * The daemon's threads: the main one runs the event loop and owns everything;
@@ -19,9 +19,9 @@ struct config;
 struct mattxd {
 	struct event_base *base;
 	struct config *config;
-	uint64_t instance;	/* of the module here */
-	uint64_t nonce;		/* random, of this run */
-	int ending_fd;		/* eventfd, readable when the daemon is about to end */
+	uint64_t instance; /* of the module here */
+	uint64_t nonce;	   /* random, of this run */
+	int ending_fd; /* eventfd, readable when the daemon is about to end */
 	bool verbose;
 };
 

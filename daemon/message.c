@@ -24,7 +24,8 @@ struct wire_hello {
 	char name[64];
 	/* version 1 */
 	char release[72], cpu_model[72], cpu_flags[4096];
-	uint8_t cpu_hash[FACTS_HASH], xsave_hash[FACTS_HASH], vdso_hash[FACTS_HASH];
+	uint8_t cpu_hash[FACTS_HASH], xsave_hash[FACTS_HASH],
+		vdso_hash[FACTS_HASH];
 	uint64_t xfeatures;
 	uint32_t xsave_size, vdso_size, vvar_size, cpus, load, pad2;
 	uint64_t realtime, monotonic, boottime, mem_total, mem_available;
@@ -50,11 +51,15 @@ struct wire_outcome {
 	char cause[MSG_CAUSE_MAX];
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct wire_head) == sizeof(struct msg_head), "header size");
-_Static_assert(sizeof(struct wire_head) + sizeof(struct wire_hello) <= MSG_BUF, "buffer size");
-_Static_assert(sizeof(((struct wire_hello *)0)->name) == MATTX_NAME_MAX, "name size");
+_Static_assert(sizeof(struct wire_head) == sizeof(struct msg_head),
+	       "header size");
+_Static_assert(sizeof(struct wire_head) + sizeof(struct wire_hello) <= MSG_BUF,
+	       "buffer size");
+_Static_assert(sizeof(((struct wire_hello *)0)->name) == MATTX_NAME_MAX,
+	       "name size");
 _Static_assert(sizeof(((struct wire_hello *)0)->cpu_flags) ==
-	       sizeof(((struct facts *)0)->cpu_flags), "flags size");
+		       sizeof(((struct facts *)0)->cpu_flags),
+	       "flags size");
 
 /* Into a field that is all NULs, so that nothing of ours leaks behind the text. */
 static void put_text(char *to, size_t size, const char *from)
@@ -72,7 +77,8 @@ static bool get_text(char *to, const char *from, size_t size)
 	return true;
 }
 
-int msg_head_read(const void *buf, struct msg_head *head, char *cause, size_t cause_len)
+int msg_head_read(const void *buf, struct msg_head *head, char *cause,
+		  size_t cause_len)
 {
 	struct wire_head w;
 
@@ -83,13 +89,15 @@ int msg_head_read(const void *buf, struct msg_head *head, char *cause, size_t ca
 	head->len = le32toh(w.len);
 	head->id = le32toh(w.id);
 	if (head->magic != MSG_MAGIC)
-		return cause_set(cause, cause_len, EPROTO, "not a message: magic %08x",
-				 head->magic);
+		return cause_set(cause, cause_len, EPROTO,
+				 "not a message: magic %08x", head->magic);
 	if (head->pad)
-		return cause_set(cause, cause_len, EPROTO, "message type %u: padding %04x",
-				 head->type, head->pad);
+		return cause_set(cause, cause_len, EPROTO,
+				 "message type %u: padding %04x", head->type,
+				 head->pad);
 	if (head->len > MSG_LEN_MAX)
-		return cause_set(cause, cause_len, EPROTO, "message type %u: %u bytes, at most %u",
+		return cause_set(cause, cause_len, EPROTO,
+				 "message type %u: %u bytes, at most %u",
 				 head->type, head->len, MSG_LEN_MAX);
 	return 0;
 }
@@ -106,18 +114,21 @@ void msg_head_write(void *buf, enum msg_type type, uint32_t len, uint32_t id)
 	memcpy(buf, &w, sizeof(w));
 }
 
-static size_t message(void *buf, enum msg_type type, uint32_t id, const void *payload, size_t len)
+static size_t message(void *buf, enum msg_type type, uint32_t id,
+		      const void *payload, size_t len)
 {
 	msg_head_write(buf, type, len, id);
 	memcpy((char *)buf + sizeof(struct msg_head), payload, len);
 	return sizeof(struct msg_head) + len;
 }
 
-static int check_len(size_t len, size_t want, const char *what, char *cause, size_t cause_len)
+static int check_len(size_t len, size_t want, const char *what, char *cause,
+		     size_t cause_len)
 {
 	if (len == want)
 		return 0;
-	return cause_set(cause, cause_len, EPROTO, "%s of %zu bytes, not %zu", what, len, want);
+	return cause_set(cause, cause_len, EPROTO, "%s of %zu bytes, not %zu",
+			 what, len, want);
 }
 
 size_t msg_hello_write(void *buf, enum msg_type type, const struct hello *h)
@@ -196,25 +207,30 @@ int msg_hello_read(const void *payload, size_t len, struct hello *h,
 	h->instance = le64toh(w.instance);
 	h->known = le64toh(w.known);
 	h->daemon = le64toh(w.daemon);
-	if (h->version_min > MSG_VERSION_MAX || h->version_max < MSG_VERSION_MIN ||
-	    h->version_min > h->version_max)
-		return cause_set(cause, cause_len, EPROTO,
-				 "speaks protocol versions %u to %u, this daemon %u to %u",
-				 h->version_min, h->version_max, MSG_VERSION_MIN, MSG_VERSION_MAX);
+	if (h->version_min > MSG_VERSION_MAX ||
+	    h->version_max < MSG_VERSION_MIN || h->version_min > h->version_max)
+		return cause_set(
+			cause, cause_len, EPROTO,
+			"speaks protocol versions %u to %u, this daemon %u to %u",
+			h->version_min, h->version_max, MSG_VERSION_MIN,
+			MSG_VERSION_MAX);
 	if (h->purpose < PURPOSE_CONTROL || h->purpose > PURPOSE_JOB)
-		return cause_set(cause, cause_len, EPROTO, "HELLO for an unknown purpose %u",
-				 h->purpose);
-	if (!get_text(h->name, w.name, sizeof(w.name)) || !node_name_valid(h->name))
-		return cause_set(cause, cause_len, EPROTO, "HELLO without a proper node name");
+		return cause_set(cause, cause_len, EPROTO,
+				 "HELLO for an unknown purpose %u", h->purpose);
+	if (!get_text(h->name, w.name, sizeof(w.name)) ||
+	    !node_name_valid(h->name))
+		return cause_set(cause, cause_len, EPROTO,
+				 "HELLO without a proper node name");
 	if (h->from != node_id(h->name))
-		return cause_set(cause, cause_len, EPROTO, "HELLO of %s with number %08x",
-				 h->name, h->from);
+		return cause_set(cause, cause_len, EPROTO,
+				 "HELLO of %s with number %08x", h->name,
+				 h->from);
 	if (!h->instance)
-		return cause_set(cause, cause_len, EPROTO, "HELLO of %s without an instance",
-				 h->name);
+		return cause_set(cause, cause_len, EPROTO,
+				 "HELLO of %s without an instance", h->name);
 	if (read_facts(&w, &h->facts))
-		return cause_set(cause, cause_len, EPROTO, "HELLO of %s: text without an end",
-				 h->name);
+		return cause_set(cause, cause_len, EPROTO,
+				 "HELLO of %s: text without an end", h->name);
 	return 0;
 }
 
@@ -231,7 +247,8 @@ size_t msg_ping_write(void *buf, const struct ping *p)
 	return message(buf, MSG_PING, 0, &w, sizeof(w));
 }
 
-int msg_ping_read(const void *payload, size_t len, struct ping *p, char *cause, size_t cause_len)
+int msg_ping_read(const void *payload, size_t len, struct ping *p, char *cause,
+		  size_t cause_len)
 {
 	struct wire_ping w;
 
@@ -244,7 +261,8 @@ int msg_ping_read(const void *payload, size_t len, struct ping *p, char *cause, 
 	p->mem_available = le64toh(w.mem_available);
 	p->link = le32toh(w.link);
 	if (p->link > 1)
-		return cause_set(cause, cause_len, EPROTO, "PING: link %u", p->link);
+		return cause_set(cause, cause_len, EPROTO, "PING: link %u",
+				 p->link);
 	return 0;
 }
 
@@ -255,7 +273,8 @@ size_t msg_home_write(void *buf, uint32_t id, const struct home *h)
 	return message(buf, MSG_HOME, id, &w, sizeof(w));
 }
 
-int msg_home_read(const void *payload, size_t len, struct home *h, char *cause, size_t cause_len)
+int msg_home_read(const void *payload, size_t len, struct home *h, char *cause,
+		  size_t cause_len)
 {
 	struct wire_home w;
 
@@ -290,11 +309,13 @@ int msg_progress_read(const void *payload, size_t len, struct progress *p,
 	p->done = le64toh(w.done);
 	p->total = le64toh(w.total);
 	if (!get_text(p->phase, w.phase, sizeof(w.phase)))
-		return cause_set(cause, cause_len, EPROTO, "PROGRESS: text without an end");
+		return cause_set(cause, cause_len, EPROTO,
+				 "PROGRESS: text without an end");
 	return 0;
 }
 
-size_t msg_outcome_write(void *buf, enum msg_type type, uint32_t id, int error, const char *text)
+size_t msg_outcome_write(void *buf, enum msg_type type, uint32_t id, int error,
+			 const char *text)
 {
 	struct wire_outcome w = { .error = htole32(error < 0 ? -error : error) };
 
@@ -312,9 +333,11 @@ int msg_outcome_read(const void *payload, size_t len, struct outcome *o,
 	memcpy(&w, payload, sizeof(w));
 	o->error = le32toh(w.error);
 	if (o->error > 4095)
-		return cause_set(cause, cause_len, EPROTO, "RESULT: error %u", o->error);
+		return cause_set(cause, cause_len, EPROTO, "RESULT: error %u",
+				 o->error);
 	if (!get_text(o->cause, w.cause, sizeof(w.cause)))
-		return cause_set(cause, cause_len, EPROTO, "RESULT: text without an end");
+		return cause_set(cause, cause_len, EPROTO,
+				 "RESULT: text without an end");
 	return 0;
 }
 

@@ -24,13 +24,14 @@
 #include "mattxd.h"
 #include "peer.h"
 
-#define TICK_MS		1000
-#define RETRY_MIN_MS	500
-#define RETRY_MAX_MS	5000
-#define LINK_SETTLE_MS	3000	/* a new link's state is believed after this */
-#define OUTPUT_MAX	(1 << 20)	/* bytes that a peer may leave unread */
+#define TICK_MS	       1000
+#define RETRY_MIN_MS   500
+#define RETRY_MAX_MS   5000
+#define LINK_SETTLE_MS 3000	 /* a new link's state is believed after this */
+#define OUTPUT_MAX     (1 << 20) /* bytes that a peer may leave unread */
 #ifndef LINK_BYTES_MAX
-#define LINK_BYTES_MAX	(128ull << 30)	/* per connection: AES-GCM's limit is above */
+#define LINK_BYTES_MAX \
+	(128ull << 30) /* per connection: AES-GCM's limit is above */
 #endif
 
 /* A HOME that waits for its answer. */
@@ -44,29 +45,29 @@ struct peer {
 	struct peer *next;
 	struct node_info info;
 	bool self;
-	bool fixed;		/* in the configuration */
-	uint64_t told_by, told_at;	/* the last announcement's daemon and clock */
-	uint64_t known;		/* the instance the module has, 0: none */
+	bool fixed;		   /* in the configuration */
+	uint64_t told_by, told_at; /* the last announcement's daemon and clock */
+	uint64_t known;		   /* the instance the module has, 0: none */
 	char cause[CONN_CAUSE_MAX];
 
 	/* control */
-	struct conn *opening;	/* CONTROL or KNOCK from here */
+	struct conn *opening; /* CONTROL or KNOCK from here */
 	struct bufferevent *control;
-	uint64_t serial;	/* counts control connections */
+	uint64_t serial; /* counts control connections */
 	int64_t retry_at, retry_ms;
 	int64_t opened_at, seen_at, pinged_at;
-	struct ping ping;	/* the last that came */
+	struct ping ping; /* the last that came */
 	struct request *requests;
 	uint32_t last_request;
 
 	/* link */
 	struct conn *link_opening;
-	bool link_up;		/* says the module */
-	int64_t link_at;	/* when the last one was handed over */
+	bool link_up;	 /* says the module */
+	int64_t link_at; /* when the last one was handed over */
 	int64_t link_retry_at, link_retry_ms;
-	unsigned int link_denied;	/* PINGs in a row that say it is down there */
-	uint64_t link_bytes;	/* in the busier direction, all links of the session */
-	uint64_t link_bytes_at;	/* the same when the last one was handed over */
+	unsigned int link_denied; /* PINGs in a row that say it is down there */
+	uint64_t link_bytes; /* in the busier direction, all links of the session */
+	uint64_t link_bytes_at; /* the same when the last one was handed over */
 };
 
 static struct peer *peers;
@@ -195,19 +196,25 @@ int peer_decide(struct conn *conn)
 	size_t size = sizeof(conn->cause);
 
 	if (!self.instance)
-		return cause_set(cause, size, ENODEV, "the module is not loaded at %s",
+		return cause_set(cause, size, ENODEV,
+				 "the module is not loaded at %s",
 				 self.config->name);
 	if (!peer && self.config->discover)
-		return cause_set(cause, size, ENOTCONN, "%s has not discovered %s yet",
+		return cause_set(cause, size, ENOTCONN,
+				 "%s has not discovered %s yet",
 				 self.config->name, theirs->name);
 	if (!peer || peer->self || strcmp(peer->info.name, theirs->name))
-		return cause_set(cause, size, ENOENT, "%s has no node %s in its configuration",
+		return cause_set(cause, size, ENOENT,
+				 "%s has no node %s in its configuration",
 				 self.config->name, theirs->name);
 	if (theirs->to != self.config->id)
-		return cause_set(cause, size, EINVAL, "this is node %s", self.config->name);
-	if (theirs->purpose == PURPOSE_KNOCK ? !we_connect(peer) :
-	    theirs->purpose != PURPOSE_JOB && we_connect(peer))
-		return cause_set(cause, size, EINVAL, "a %s connection in the wrong direction",
+		return cause_set(cause, size, EINVAL, "this is node %s",
+				 self.config->name);
+	if (theirs->purpose == PURPOSE_KNOCK ?
+		    !we_connect(peer) :
+		    theirs->purpose != PURPOSE_JOB && we_connect(peer))
+		return cause_set(cause, size, EINVAL,
+				 "a %s connection in the wrong direction",
 				 purpose_name(theirs->purpose));
 	if (theirs->purpose == PURPOSE_LINK || theirs->purpose == PURPOSE_JOB)
 		if (check_session(peer, theirs, cause, size))
@@ -228,7 +235,8 @@ static int end_session(struct peer *peer, char *cause, size_t cause_len)
 		if (getrandom(&nobody, sizeof(nobody), 0) != sizeof(nobody))
 			return -errno;
 	} while (!nobody || nobody == peer->known);
-	ret = kernel_node_set(peer->info.id, peer->info.name, nobody, cause, cause_len);
+	ret = kernel_node_set(peer->info.id, peer->info.name, nobody, cause,
+			      cause_len);
 	if (!ret)
 		peer->known = nobody;
 	peer->link_up = false;
@@ -240,20 +248,22 @@ static int end_session(struct peer *peer, char *cause, size_t cause_len)
  * tell the module. When the other module holds no session with us although ours
  * holds one with it (an operator made it forget us), ours ends too.
  */
-static int meet(struct peer *peer, const struct hello *theirs, char *cause, size_t cause_len)
+static int meet(struct peer *peer, const struct hello *theirs, char *cause,
+		size_t cause_len)
 {
 	int ret = 0;
 
 	if (peer->known && peer->known == theirs->instance &&
 	    theirs->known != self.instance) {
-		log_warn("node %s: gave up what was shared with this node", peer->info.name);
+		log_warn("node %s: gave up what was shared with this node",
+			 peer->info.name);
 		ret = end_session(peer, cause, cause_len);
 	} else if (peer->known && peer->known != theirs->instance) {
 		log_info("node %s: was started anew", peer->info.name);
 	}
 	if (!ret)
-		ret = kernel_node_set(peer->info.id, peer->info.name, theirs->instance,
-				      cause, cause_len);
+		ret = kernel_node_set(peer->info.id, peer->info.name,
+				      theirs->instance, cause, cause_len);
 	if (ret)
 		return ret;
 	if (peer->known != theirs->instance)
@@ -310,7 +320,8 @@ static void end_requests(struct peer *peer, int error, const char *cause)
 static void retry_later(struct peer *peer)
 {
 	peer->retry_at = now_ms() + peer->retry_ms;
-	peer->retry_ms = peer->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : peer->retry_ms * 2;
+	peer->retry_ms = peer->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS :
+							     peer->retry_ms * 2;
 }
 
 static void note_cause(struct peer *peer, const char *cause)
@@ -334,12 +345,14 @@ static void control_end(struct peer *peer, const char *cause)
 		retry_later(peer);
 	else
 		peer->retry_ms = RETRY_MIN_MS;
-	end_requests(peer, ECONNRESET, "the connection broke; what was begun there goes on");
+	end_requests(peer, ECONNRESET,
+		     "the connection broke; what was begun there goes on");
 }
 
 /* --------------------------------------------------- control: receive */
 
-static int got_ping(struct peer *peer, const void *payload, size_t len, char *cause, size_t size)
+static int got_ping(struct peer *peer, const void *payload, size_t len,
+		    char *cause, size_t size)
 {
 	int ret;
 
@@ -350,8 +363,8 @@ static int got_ping(struct peer *peer, const void *payload, size_t len, char *ca
 	return 0;
 }
 
-static int got_home(struct peer *peer, uint32_t id, const void *payload, size_t len,
-		    char *cause, size_t size)
+static int got_home(struct peer *peer, uint32_t id, const void *payload,
+		    size_t len, char *cause, size_t size)
 {
 	struct home home;
 	int ret;
@@ -360,7 +373,8 @@ static int got_home(struct peer *peer, uint32_t id, const void *payload, size_t 
 	if (!ret && !id)
 		ret = cause_set(cause, size, EPROTO, "HOME without a number");
 	if (!ret && daemon_fault(FAULT_CONTROL_LOST))
-		ret = cause_set(cause, size, EPROTO, "fault %d", FAULT_CONTROL_LOST);
+		ret = cause_set(cause, size, EPROTO, "fault %d",
+				FAULT_CONTROL_LOST);
 	if (!ret)
 		job_home_asked(peer->info.id, peer->serial, id, home.gang);
 	return ret;
@@ -375,8 +389,8 @@ static struct request **find_request(struct peer *peer, uint32_t id)
 	return at;
 }
 
-static int got_progress(struct peer *peer, uint32_t id, const void *payload, size_t len,
-			char *cause, size_t size)
+static int got_progress(struct peer *peer, uint32_t id, const void *payload,
+			size_t len, char *cause, size_t size)
 {
 	struct request *r = *find_request(peer, id);
 	struct progress progress;
@@ -388,8 +402,8 @@ static int got_progress(struct peer *peer, uint32_t id, const void *payload, siz
 	return ret;
 }
 
-static int got_result(struct peer *peer, uint32_t id, const void *payload, size_t len,
-		      char *cause, size_t size)
+static int got_result(struct peer *peer, uint32_t id, const void *payload,
+		      size_t len, char *cause, size_t size)
 {
 	struct request **at = find_request(peer, id), *r = *at;
 	struct outcome outcome;
@@ -412,11 +426,12 @@ static int got_refusal(const void *payload, size_t len, char *cause, size_t size
 	ret = msg_outcome_read(payload, len, &outcome, cause, size);
 	if (ret)
 		return ret;
-	return cause_set(cause, size, EPROTO, "refused a message: %s", outcome.cause);
+	return cause_set(cause, size, EPROTO, "refused a message: %s",
+			 outcome.cause);
 }
 
-static int got_message(struct peer *peer, const struct msg_head *head, const void *payload,
-		       char *cause, size_t size)
+static int got_message(struct peer *peer, const struct msg_head *head,
+		       const void *payload, char *cause, size_t size)
 {
 	switch (head->type) {
 	case MSG_PING:
@@ -424,17 +439,21 @@ static int got_message(struct peer *peer, const struct msg_head *head, const voi
 	case MSG_HOME:
 		return got_home(peer, head->id, payload, head->len, cause, size);
 	case MSG_PROGRESS:
-		return got_progress(peer, head->id, payload, head->len, cause, size);
+		return got_progress(peer, head->id, payload, head->len, cause,
+				    size);
 	case MSG_RESULT:
-		return got_result(peer, head->id, payload, head->len, cause, size);
+		return got_result(peer, head->id, payload, head->len, cause,
+				  size);
 	case MSG_REFUSE:
 		return got_refusal(payload, head->len, cause, size);
 	}
-	return cause_set(cause, size, EPROTO, "unknown message type %u", head->type);
+	return cause_set(cause, size, EPROTO, "unknown message type %u",
+			 head->type);
 }
 
 /* One message out of the buffer. Return: 0, -EAGAIN: not all there, -EPROTO. */
-static int take_message(struct peer *peer, struct evbuffer *in, char *cause, size_t size)
+static int take_message(struct peer *peer, struct evbuffer *in, char *cause,
+			size_t size)
 {
 	unsigned char buf[sizeof(struct msg_head)], *all;
 	struct msg_head head;
@@ -465,12 +484,14 @@ static void control_readable(struct bufferevent *bev, void *arg)
 	int ret = 0;
 
 	peer->seen_at = now_ms();
-	while (peer->control == bev && !(ret = take_message(peer, in, cause, sizeof(cause))))
+	while (peer->control == bev &&
+	       !(ret = take_message(peer, in, cause, sizeof(cause))))
 		;
 	if (peer->control == bev && ret && ret != -EAGAIN) {
 		/* tell it why, as far as the socket takes it now */
 		len = msg_outcome_write(buf, MSG_REFUSE, 0, ret, cause);
-		if (send(bufferevent_getfd(bev), buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		if (send(bufferevent_getfd(bev), buf, len,
+			 MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			log_debug("node %s: refusal: %m", peer->info.name);
 		log_warn("node %s: bad message: %s", peer->info.name, cause);
 		control_end(peer, cause);
@@ -504,15 +525,18 @@ static void control_open(struct peer *peer, struct conn *conn)
 		control_end(peer, "connected anew");
 	ret = meet(peer, &conn->theirs, cause, sizeof(cause));
 	if (!ret) {
-		peer->control = bufferevent_socket_new(self.base, conn_take(conn, false),
+		peer->control = bufferevent_socket_new(self.base,
+						       conn_take(conn, false),
 						       BEV_OPT_CLOSE_ON_FREE);
 		if (!peer->control)
-			ret = cause_set(cause, sizeof(cause), ENOMEM, "out of memory");
+			ret = cause_set(cause, sizeof(cause), ENOMEM,
+					"out of memory");
 	}
 	conn_free(conn);
 	if (ret) {
 		log_err("node %s: module: %s", peer->info.name, cause);
-		snprintf(peer->cause, sizeof(peer->cause), "module: %.200s", cause);
+		snprintf(peer->cause, sizeof(peer->cause), "module: %.200s",
+			 cause);
 		retry_later(peer);
 		return;
 	}
@@ -522,11 +546,13 @@ static void control_open(struct peer *peer, struct conn *conn)
 	peer->link_retry_at = 0;
 	peer->link_denied = 0;
 	peer->cause[0] = 0;
-	bufferevent_setcb(peer->control, control_readable, NULL, control_event, peer);
+	bufferevent_setcb(peer->control, control_readable, NULL, control_event,
+			  peer);
 	bufferevent_setwatermark(peer->control, EV_READ, 0, 2 * MSG_LEN_MAX);
 	bufferevent_enable(peer->control, EV_READ | EV_WRITE);
-	log_info("node %s: daemon is here (kernel %s, instance %016llx)", peer->info.name,
-		 peer->info.facts.release, (unsigned long long)peer->known);
+	log_info("node %s: daemon is here (kernel %s, instance %016llx)",
+		 peer->info.name, peer->info.facts.release,
+		 (unsigned long long)peer->known);
 	peers_look();
 	send_ping(peer);
 	peer_tick(peer);
@@ -556,7 +582,8 @@ static struct conn *start_conn(struct peer *peer, enum purpose purpose,
 	struct conn *conn;
 
 	peer_hello(peer, purpose, &hello);
-	conn = conn_client((struct sockaddr *)&peer->info.addr, peer->info.addr_len, &hello);
+	conn = conn_client((struct sockaddr *)&peer->info.addr,
+			   peer->info.addr_len, &hello);
 	if (conn && conn_start(conn, self.base, done, peer)) {
 		conn_free(conn);
 		conn = NULL;
@@ -573,10 +600,12 @@ static void hand_over(struct peer *peer, struct conn *conn)
 
 	fd = conn_take(conn, false);
 	conn_free(conn);
-	ret = kernel_link_set(peer->info.id, fd, auth_encrypts(), cause, sizeof(cause));
+	ret = kernel_link_set(peer->info.id, fd, auth_encrypts(), cause,
+			      sizeof(cause));
 	close(fd);
 	if (ret) {
-		log_err("node %s: module takes no link: %s", peer->info.name, cause);
+		log_err("node %s: module takes no link: %s", peer->info.name,
+			cause);
 		peer->link_retry_at = now_ms() + peer->link_retry_ms;
 		return;
 	}
@@ -611,14 +640,16 @@ static bool link_wants_renewal(const struct peer *peer)
 {
 	if (now_ms() - peer->link_at < LINK_SETTLE_MS)
 		return false;
-	return peer->link_denied >= 2 || peer->link_bytes - peer->link_bytes_at > LINK_BYTES_MAX;
+	return peer->link_denied >= 2 ||
+	       peer->link_bytes - peer->link_bytes_at > LINK_BYTES_MAX;
 }
 
 static void link_tick(struct peer *peer)
 {
 	int64_t now = now_ms();
 
-	if (!peer->control || !we_connect(peer) || peer->link_opening || !self.instance)
+	if (!peer->control || !we_connect(peer) || peer->link_opening ||
+	    !self.instance)
 		return;
 	if (peer->link_up && !link_wants_renewal(peer))
 		return;
@@ -658,8 +689,9 @@ static void peer_tick(struct peer *peer)
 	if (peer->control && now - peer->pinged_at >= PEER_PING_MS)
 		send_ping(peer);
 	if (!peer->control && !peer->opening && now >= peer->retry_at) {
-		peer->opening = start_conn(peer, we_connect(peer) ? PURPOSE_CONTROL :
-					   PURPOSE_KNOCK, opened);
+		peer->opening = start_conn(
+			peer, we_connect(peer) ? PURPOSE_CONTROL : PURPOSE_KNOCK,
+			opened);
 		if (!peer->opening)
 			retry_later(peer);
 	}
@@ -697,7 +729,8 @@ static void look_stat(const char *name, uint64_t value, void *arg)
 	struct peer *peer;
 
 	(void)arg;
-	if (strncmp(name, "link.", 5) || last < name + 5 || last - name - 5 >= MATTX_NAME_MAX)
+	if (strncmp(name, "link.", 5) || last < name + 5 ||
+	    last - name - 5 >= MATTX_NAME_MAX)
 		return;
 	if (strcmp(last, ".bytes_in") && strcmp(last, ".bytes_out"))
 		return;
@@ -717,7 +750,7 @@ static void count_bytes(void)
 	kernel_stats(look_stat, NULL);
 	for (p = peers; p; p = p->next)
 		if (p->link_bytes < p->link_bytes_at)
-			p->link_bytes_at = 0;	/* another session */
+			p->link_bytes_at = 0; /* another session */
 }
 
 static void tick(evutil_socket_t fd, short what, void *arg)
@@ -757,8 +790,10 @@ void peer_incoming(struct conn *conn)
 		return;
 	case PURPOSE_LINK:
 		/* the instance may have changed since the HELLO */
-		if (check_session(peer, &conn->theirs, conn->cause, sizeof(conn->cause))) {
-			log_info("node %s: link: %s", peer->info.name, conn->cause);
+		if (check_session(peer, &conn->theirs, conn->cause,
+				  sizeof(conn->cause))) {
+			log_info("node %s: link: %s", peer->info.name,
+				 conn->cause);
 			conn_free(conn);
 			return;
 		}
@@ -773,14 +808,16 @@ void peer_incoming(struct conn *conn)
 
 /* -------------------------------------------------------------- requests */
 
-void peer_ask_home(struct peer *peer, uint64_t gang, const struct home_watch *watch)
+void peer_ask_home(struct peer *peer, uint64_t gang,
+		   const struct home_watch *watch)
 {
 	struct home home = { .gang = gang };
 	unsigned char buf[MSG_BUF];
 	struct request *r;
 
 	if (!peer->control) {
-		watch->end(EHOSTUNREACH, peer->cause[0] ? peer->cause : "is down", watch->arg);
+		watch->end(EHOSTUNREACH,
+			   peer->cause[0] ? peer->cause : "is down", watch->arg);
 		return;
 	}
 	r = calloc(1, sizeof(*r));
@@ -808,13 +845,15 @@ void peer_answer_progress(uint32_t node, uint64_t conn_serial, uint32_t id,
 		send_message(peer, buf, msg_progress_write(buf, id, progress));
 }
 
-void peer_answer(uint32_t node, uint64_t conn_serial, uint32_t id, int error, const char *cause)
+void peer_answer(uint32_t node, uint64_t conn_serial, uint32_t id, int error,
+		 const char *cause)
 {
 	struct peer *peer = peer_by_id(node);
 	unsigned char buf[MSG_BUF];
 
 	if (peer && peer->control && peer->serial == conn_serial)
-		send_message(peer, buf, msg_outcome_write(buf, MSG_RESULT, id, error, cause));
+		send_message(peer, buf,
+			     msg_outcome_write(buf, MSG_RESULT, id, error, cause));
 }
 
 /* ---------------------------------------------------------------- forget */
@@ -879,7 +918,8 @@ void peer_address_set(const char *name, uint32_t address, uint16_t port)
 
 	if (!p || p->fixed)
 		return;
-	if (p->info.addr_len == sizeof(in) && !memcmp(&p->info.addr, &in, sizeof(in)))
+	if (p->info.addr_len == sizeof(in) &&
+	    !memcmp(&p->info.addr, &in, sizeof(in)))
 		return;
 	memcpy(&p->info.addr, &in, sizeof(in));
 	p->info.addr_len = sizeof(in);
@@ -893,7 +933,9 @@ void peer_discovered(const struct announcement *a)
 	if (p && (p->fixed || p->self))
 		return;
 	if (p && strcmp(p->info.name, a->name)) {
-		note_cause(p, "another node has a name with the same number: rename one");
+		note_cause(
+			p,
+			"another node has a name with the same number: rename one");
 		return;
 	}
 	if (!p) {
@@ -917,8 +959,8 @@ static int local_set(char *cause, size_t cause_len)
 	struct peer *p = peer_by_id(self.config->id);
 	int ret;
 
-	ret = kernel_local_set(self.config->id, self.config->name, &self.instance,
-			       cause, cause_len);
+	ret = kernel_local_set(self.config->id, self.config->name,
+			       &self.instance, cause, cause_len);
 	if (!ret && p) {
 		p->info.instance = self.instance;
 		facts_now(&p->info.facts);

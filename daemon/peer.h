@@ -19,8 +19,8 @@
 #include "job.h"
 #include "message.h"
 
-#define PEER_PING_MS	2000
-#define PEER_SILENT_MS	15000
+#define PEER_PING_MS   2000
+#define PEER_SILENT_MS 15000
 
 struct conn;
 struct peer;
@@ -36,14 +36,14 @@ void peers_exit(void);
 
 struct peer *peer_by_name(const char *name);
 struct peer *peer_by_id(uint32_t id);
-struct peer *peer_next(struct peer *peer);	/* NULL: the first */
+struct peer *peer_next(struct peer *peer); /* NULL: the first */
 
 const struct node_info *peer_info(const struct peer *peer);
-const char *peer_name_of(uint32_t id);		/* "node 1a2b3c4d" when unknown */
+const char *peer_name_of(uint32_t id); /* "node 1a2b3c4d" when unknown */
 bool peer_is_self(const struct peer *peer);
 bool peer_control_up(const struct peer *peer);
 bool peer_link_up(const struct peer *peer);
-bool peer_up(const struct peer *peer);		/* both */
+bool peer_up(const struct peer *peer); /* both */
 /* why it is not up, "" when it is or nothing is known; what it said last about itself */
 const char *peer_cause(const struct peer *peer);
 const struct ping *peer_load(const struct peer *peer);
@@ -51,7 +51,8 @@ const struct ping *peer_load(const struct peer *peer);
 /**
  * peer_hello() - what this node says to @peer on a connection for @purpose
  */
-void peer_hello(const struct peer *peer, enum purpose purpose, struct hello *hello);
+void peer_hello(const struct peer *peer, enum purpose purpose,
+		struct hello *hello);
 
 /**
  * peer_decide() - the conn_decide of every connection that comes in
@@ -97,20 +98,22 @@ int peer_forget(struct peer *peer, char *cause, size_t cause_len);
  */
 struct home_watch {
 	void (*progress)(const struct progress *progress, void *arg);
-	void (*end)(int error, const char *cause, void *arg);	/* once */
+	void (*end)(int error, const char *cause, void *arg); /* once */
 	void *arg;
 };
 
 /**
  * peer_ask_home() - ask @peer's daemon to send @gang home
  */
-void peer_ask_home(struct peer *peer, uint64_t gang, const struct home_watch *watch);
+void peer_ask_home(struct peer *peer, uint64_t gang,
+		   const struct home_watch *watch);
 
 /**
  * peer_answer(), peer_answer_progress() - the answers to a HOME that came in
  * @serial: of the control connection over which it came: another one gets nothing
  */
-void peer_answer(uint32_t node, uint64_t serial, uint32_t id, int error, const char *cause);
+void peer_answer(uint32_t node, uint64_t serial, uint32_t id, int error,
+		 const char *cause);
 void peer_answer_progress(uint32_t node, uint64_t serial, uint32_t id,
 			  const struct progress *progress);
 

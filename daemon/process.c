@@ -43,11 +43,13 @@ int process_open(pid_t pid, struct process *p, char *cause, size_t cause_len)
 	if (p->pidfd < 0) {
 		/* the kernel has no pidfd for a thread that leads no process */
 		ret = -errno;
-		if ((ret == -EINVAL || ret == -ENOENT) && !read_status(pid, p) && p->tgid != pid)
-			return cause_set(cause, cause_len, EINVAL, "is a thread of process %d",
-					 p->tgid);
+		if ((ret == -EINVAL || ret == -ENOENT) &&
+		    !read_status(pid, p) && p->tgid != pid)
+			return cause_set(cause, cause_len, EINVAL,
+					 "is a thread of process %d", p->tgid);
 		if (ret == -ESRCH || ret == -EINVAL || ret == -ENOENT)
-			return cause_set(cause, cause_len, ESRCH, "no such process");
+			return cause_set(cause, cause_len, ESRCH,
+					 "no such process");
 		return cause_set(cause, cause_len, ret, "%s", strerror(-ret));
 	}
 	poll_fd.fd = p->pidfd;
@@ -59,7 +61,8 @@ int process_open(pid_t pid, struct process *p, char *cause, size_t cause_len)
 	if (p->tgid != pid) {
 		close(p->pidfd);
 		p->pidfd = -1;
-		return cause_set(cause, cause_len, EINVAL, "is a thread of process %d", p->tgid);
+		return cause_set(cause, cause_len, EINVAL,
+				 "is a thread of process %d", p->tgid);
 	}
 	return 0;
 }

@@ -7,9 +7,9 @@
 
 struct process {
 	pid_t tgid;
-	uid_t uid;		/* real */
+	uid_t uid; /* real */
 	char comm[32];
-	int pidfd;		/* the caller's */
+	int pidfd; /* the caller's */
 };
 
 /**
@@ -17,6 +17,7 @@ struct process {
  * The pidfd is taken first and asked last, so what was read in between is of the
  * process that it holds. Return: 0, or a negative errno with @cause; no pidfd then.
  */
-int process_open(pid_t pid, struct process *process, char *cause, size_t cause_len);
+int process_open(pid_t pid, struct process *process, char *cause,
+		 size_t cause_len);
 
 #endif

@@ -9,14 +9,14 @@
 
 static int test_number, test_failed;
 
-#define ok(condition, ...)                                                \
-	do {                                                              \
-		int good = (condition) != 0;                              \
-									  \
-		test_failed += !good;                                     \
-		printf("%sok %d - ", good ? "" : "not ", ++test_number);  \
-		printf(__VA_ARGS__);                                      \
-		putchar('\n');                                            \
+#define ok(condition, ...) \
+	do { \
+		int good = (condition) != 0; \
+\
+		test_failed += !good; \
+		printf("%sok %d - ", good ? "" : "not ", ++test_number); \
+		printf(__VA_ARGS__); \
+		putchar('\n'); \
 	} while (0)
 
 static inline int test_end(void)

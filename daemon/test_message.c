@@ -8,7 +8,7 @@
 #include "message.h"
 #include "test.h"
 
-#define HEAD	sizeof(struct msg_head)
+#define HEAD sizeof(struct msg_head)
 
 static unsigned char buf[MSG_BUF];
 static char cause[256];
@@ -55,16 +55,19 @@ static void test_hello(void)
 	struct msg_head head;
 	size_t len = msg_hello_write(buf, MSG_HELLO, &h);
 
-	ok(!msg_head_read(buf, &head, cause, sizeof(cause)) && head.type == MSG_HELLO &&
-	   head.len == len - HEAD, "HELLO's header");
+	ok(!msg_head_read(buf, &head, cause, sizeof(cause)) &&
+		   head.type == MSG_HELLO && head.len == len - HEAD,
+	   "HELLO's header");
 	ok(!msg_hello_read(buf + HEAD, head.len, &back, cause, sizeof(cause)) &&
-	   !memcmp(&h, &back, sizeof(h)), "HELLO goes there and back");
+		   !memcmp(&h, &back, sizeof(h)),
+	   "HELLO goes there and back");
 	ok(!msg_hello_read(buf + HEAD, head.len + 8, &back, cause, sizeof(cause)),
 	   "a longer one, of a later version that speaks ours too");
-	ok(msg_hello_read(buf + HEAD, head.len - 1, &back, cause, sizeof(cause)) == -EPROTO,
+	ok(msg_hello_read(buf + HEAD, head.len - 1, &back, cause,
+			  sizeof(cause)) == -EPROTO,
 	   "too short: %s", cause);
-	ok(msg_hello_read(buf + HEAD, 0, &back, cause, sizeof(cause)) == -EPROTO, "empty: %s",
-	   cause);
+	ok(msg_hello_read(buf + HEAD, 0, &back, cause, sizeof(cause)) == -EPROTO,
+	   "empty: %s", cause);
 }
 
 /* One change to a good HELLO must make it a bad one. */
@@ -73,7 +76,8 @@ static void refused(const char *what, struct hello h)
 	struct hello back;
 	size_t len = msg_hello_write(buf, MSG_HELLO, &h);
 
-	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) == -EPROTO,
+	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) ==
+		   -EPROTO,
 	   "HELLO with %s: %s", what, cause);
 }
 
@@ -107,16 +111,19 @@ static void test_bad_hello(void)
 	h = sample();
 	len = msg_hello_write(buf, MSG_HELLO, &h);
 	memset(buf + HEAD + 48, 'x', 64);
-	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) == -EPROTO,
+	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) ==
+		   -EPROTO,
 	   "a name without an end: %s", cause);
 	len = msg_hello_write(buf, MSG_HELLO, &h);
 	memset(buf + HEAD + 48 + 64 + 72 + 72, 'x', 4096);
-	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) == -EPROTO,
+	ok(msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) ==
+		   -EPROTO,
 	   "CPU flags without an end: %s", cause);
 	len = msg_hello_write(buf, MSG_HELLO, &h);
 	memcpy(buf + HEAD + 48 + 64, "\033[2J\377", 5);
 	ok(!msg_hello_read(buf + HEAD, len - HEAD, &back, cause, sizeof(cause)) &&
-	   !strcmp(back.facts.release, "?[2J?"), "control characters are taken out");
+		   !strcmp(back.facts.release, "?[2J?"),
+	   "control characters are taken out");
 }
 
 static void test_head(void)
@@ -126,21 +133,27 @@ static void test_head(void)
 	msg_head_write(buf, MSG_PING, 32, 0);
 	ok(!msg_head_read(buf, &head, cause, sizeof(cause)), "a header");
 	buf[0] ^= 1;
-	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO, "bad magic: %s", cause);
+	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO,
+	   "bad magic: %s", cause);
 	msg_head_write(buf, MSG_PING, 32, 0);
 	buf[6] = 1;
-	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO, "padding: %s", cause);
+	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO,
+	   "padding: %s", cause);
 	msg_head_write(buf, MSG_PING, MSG_LEN_MAX, 0);
 	ok(!msg_head_read(buf, &head, cause, sizeof(cause)), "the longest");
 	msg_head_write(buf, MSG_PING, MSG_LEN_MAX + 1, 0);
-	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO, "too long: %s", cause);
+	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO,
+	   "too long: %s", cause);
 	msg_head_write(buf, MSG_PING, UINT32_MAX, 0);
-	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO, "much too long: %s", cause);
+	ok(msg_head_read(buf, &head, cause, sizeof(cause)) == -EPROTO,
+	   "much too long: %s", cause);
 }
 
 static void test_others(void)
 {
-	struct ping ping = { .load = 1, .cpus = 2, .mem_total = 3, .mem_available = 4, .link = 1 };
+	struct ping ping = {
+		.load = 1, .cpus = 2, .mem_total = 3, .mem_available = 4, .link = 1
+	};
 	struct progress progress = { .done = 1, .total = 2, .phase = "pre-copy" };
 	struct home home = { .gang = 77 };
 	struct outcome outcome;
@@ -149,30 +162,38 @@ static void test_others(void)
 
 	len = msg_ping_write(buf, &ping) - HEAD;
 	memset(&ping, 0, sizeof(ping));
-	ok(!msg_ping_read(buf + HEAD, len, &ping, cause, sizeof(cause)) && ping.link == 1 &&
-	   ping.mem_available == 4, "PING");
-	ok(msg_ping_read(buf + HEAD, len - 1, &ping, cause, sizeof(cause)) == -EPROTO,
+	ok(!msg_ping_read(buf + HEAD, len, &ping, cause, sizeof(cause)) &&
+		   ping.link == 1 && ping.mem_available == 4,
+	   "PING");
+	ok(msg_ping_read(buf + HEAD, len - 1, &ping, cause, sizeof(cause)) ==
+		   -EPROTO,
 	   "short PING: %s", cause);
 	len = msg_home_write(buf, 9, &home) - HEAD;
 	home.gang = 0;
-	ok(!msg_home_read(buf + HEAD, len, &home, cause, sizeof(cause)) && home.gang == 77, "HOME");
+	ok(!msg_home_read(buf + HEAD, len, &home, cause, sizeof(cause)) &&
+		   home.gang == 77,
+	   "HOME");
 	memset(buf + HEAD, 0, 8);
 	ok(msg_home_read(buf + HEAD, len, &home, cause, sizeof(cause)) == -EPROTO,
 	   "HOME of nobody: %s", cause);
 	len = msg_progress_write(buf, 9, &progress) - HEAD;
 	memset(&progress, 0, sizeof(progress));
 	ok(!msg_progress_read(buf + HEAD, len, &progress, cause, sizeof(cause)) &&
-	   progress.total == 2 && !strcmp(progress.phase, "pre-copy"), "PROGRESS");
+		   progress.total == 2 && !strcmp(progress.phase, "pre-copy"),
+	   "PROGRESS");
 	memset(longest, 'y', sizeof(longest));
 	longest[999] = 0;
 	len = msg_outcome_write(buf, MSG_RESULT, 9, -EPERM, longest) - HEAD;
 	ok(!msg_outcome_read(buf + HEAD, len, &outcome, cause, sizeof(cause)) &&
-	   outcome.error == EPERM && strlen(outcome.cause) == MSG_CAUSE_MAX - 1,
+		   outcome.error == EPERM &&
+		   strlen(outcome.cause) == MSG_CAUSE_MAX - 1,
 	   "RESULT with a cause that is cut");
 	memset(buf + HEAD, 0xff, 4);
-	ok(msg_outcome_read(buf + HEAD, len, &outcome, cause, sizeof(cause)) == -EPROTO,
+	ok(msg_outcome_read(buf + HEAD, len, &outcome, cause, sizeof(cause)) ==
+		   -EPROTO,
 	   "RESULT with error -1: %s", cause);
-	ok(msg_empty_read(1, cause, sizeof(cause)) == -EPROTO, "READY with a byte: %s", cause);
+	ok(msg_empty_read(1, cause, sizeof(cause)) == -EPROTO,
+	   "READY with a byte: %s", cause);
 }
 
 static void test_announcement(void)
@@ -190,26 +211,32 @@ static void test_announcement(void)
 	uint8_t d[DISCOVER_LEN + 1];
 	unsigned int i, taken = 0;
 
-	ok(!auth_init("node1", false, key, sizeof(key), cause, sizeof(cause)), "a key");
+	ok(!auth_init("node1", false, key, sizeof(key), cause, sizeof(cause)),
+	   "a key");
 	discover_write(d, &a);
 	ok(!discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) &&
-	   back.realtime == 5 && back.daemon == 6 && back.flags == DISCOVER_ANSWER &&
-	   back.address == a.address && back.port == 7077 && back.id == a.id &&
-	   !strcmp(back.name, "node1"), "an announcement goes there and back");
-	ok(discover_read(d, DISCOVER_LEN - 1, &back, cause, sizeof(cause)) == -EPROTO &&
-	   discover_read(d, DISCOVER_LEN + 1, &back, cause, sizeof(cause)) == -EPROTO &&
-	   discover_read(d, 0, &back, cause, sizeof(cause)) == -EPROTO, "of another length: %s",
-	   cause);
+		   back.realtime == 5 && back.daemon == 6 &&
+		   back.flags == DISCOVER_ANSWER && back.address == a.address &&
+		   back.port == 7077 && back.id == a.id &&
+		   !strcmp(back.name, "node1"),
+	   "an announcement goes there and back");
+	ok(discover_read(d, DISCOVER_LEN - 1, &back, cause, sizeof(cause)) ==
+			   -EPROTO &&
+		   discover_read(d, DISCOVER_LEN + 1, &back, cause,
+				 sizeof(cause)) == -EPROTO &&
+		   discover_read(d, 0, &back, cause, sizeof(cause)) == -EPROTO,
+	   "of another length: %s", cause);
 	for (i = 0; i < 8 * DISCOVER_LEN; i++) {
 		discover_write(d, &a);
 		d[i / 8] ^= 1 << i % 8;
-		taken += !discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause));
+		taken += !discover_read(d, DISCOVER_LEN, &back, cause,
+					sizeof(cause));
 	}
 	ok(!taken, "no bit of it can be changed: %s", cause);
 	a.port = 0;
 	discover_write(d, &a);
-	ok(discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) == -EPROTO, "port 0: %s",
-	   cause);
+	ok(discover_read(d, DISCOVER_LEN, &back, cause, sizeof(cause)) == -EPROTO,
+	   "port 0: %s", cause);
 	a.port = 1;
 	a.id++;
 	discover_write(d, &a);
@@ -258,7 +285,8 @@ static void test_fuzz(void)
 		free(exact);
 		taken++;
 	}
-	ok(taken > 1000, "%d of 20000 mutated messages had a proper header", taken);
+	ok(taken > 1000, "%d of 20000 mutated messages had a proper header",
+	   taken);
 }
 
 int main(void)

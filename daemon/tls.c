@@ -36,14 +36,15 @@
 #include "tls.h"
 
 #ifndef TCP_ULP
-#define TCP_ULP	31
+#define TCP_ULP 31
 #endif
 #ifndef SOL_TLS
-#define SOL_TLS	282
+#define SOL_TLS 282
 #endif
 
-#define PRIORITY	"NONE:+VERS-TLS1.3:+AEAD:+AES-128-GCM:+SHA256:+ECDHE-PSK:" \
-			"+GROUP-X25519:+GROUP-SECP256R1:+CTYPE-X509:+SIGN-ALL:+COMP-NULL"
+#define PRIORITY \
+	"NONE:+VERS-TLS1.3:+AEAD:+AES-128-GCM:+SHA256:+ECDHE-PSK:" \
+	"+GROUP-X25519:+GROUP-SECP256R1:+CTYPE-X509:+SIGN-ALL:+COMP-NULL"
 
 struct tls {
 	gnutls_session_t session;
@@ -56,7 +57,8 @@ static gnutls_psk_server_credentials_t server_cred;
 static gnutls_datum_t cluster_key;
 
 /* Whoever has the key is in: names are checked in the HELLO. */
-static int server_key(gnutls_session_t session, const char *name, gnutls_datum_t *key)
+static int server_key(gnutls_session_t session, const char *name,
+		      gnutls_datum_t *key)
 {
 	(void)session;
 	(void)name;
@@ -82,7 +84,8 @@ static int loopback_pair(int fds[2])
 	server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (server < 0 || fds[0] < 0 ||
-	    bind(server, (struct sockaddr *)&addr, sizeof(addr)) || listen(server, 1) ||
+	    bind(server, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    listen(server, 1) ||
 	    getsockname(server, (struct sockaddr *)&addr, &len) ||
 	    connect(fds[0], (struct sockaddr *)&addr, len))
 		ret = -errno;
@@ -106,7 +109,8 @@ static int probe_kernel(char *cause, size_t cause_len)
 
 	ret = loopback_pair(fds);
 	if (ret) {
-		cause_set(cause, cause_len, ret, "loopback connection: %s", strerror(-ret));
+		cause_set(cause, cause_len, ret, "loopback connection: %s",
+			  strerror(-ret));
 	} else if (setsockopt(fds[0], SOL_TCP, TCP_ULP, "tls", sizeof("tls"))) {
 		ret = cause_set(cause, cause_len, errno,
 				"this kernel cannot encrypt TCP connections (module tls): %m; "
@@ -124,7 +128,8 @@ static int probe_kernel(char *cause, size_t cause_len)
 	return ret;
 }
 
-int tls_init(const char *name, const uint8_t *key, size_t key_len, char *cause, size_t cause_len)
+int tls_init(const char *name, const uint8_t *key, size_t key_len, char *cause,
+	     size_t cause_len)
 {
 	const char *at = "";
 	int ret;
@@ -142,8 +147,8 @@ int tls_init(const char *name, const uint8_t *key, size_t key_len, char *cause, 
 	if (!ret)
 		ret = gnutls_psk_allocate_client_credentials(&client_cred);
 	if (!ret)
-		ret = gnutls_psk_set_client_credentials(client_cred, name, &cluster_key,
-							GNUTLS_PSK_KEY_RAW);
+		ret = gnutls_psk_set_client_credentials(
+			client_cred, name, &cluster_key, GNUTLS_PSK_KEY_RAW);
 	if (!ret)
 		ret = gnutls_psk_allocate_server_credentials(&server_cred);
 	if (ret)
@@ -176,16 +181,18 @@ struct tls *tls_new(int fd, bool server)
 	if (!tls)
 		return NULL;
 	tls->fd = fd;
-	ret = gnutls_init(&tls->session, (server ? GNUTLS_SERVER : GNUTLS_CLIENT) |
-			  GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS |
-			  GNUTLS_NO_AUTO_REKEY);
+	ret = gnutls_init(&tls->session,
+			  (server ? GNUTLS_SERVER : GNUTLS_CLIENT) |
+				  GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL |
+				  GNUTLS_NO_TICKETS | GNUTLS_NO_AUTO_REKEY);
 	if (ret) {
 		free(tls);
 		return NULL;
 	}
 	if (gnutls_priority_set(tls->session, priority) ||
 	    gnutls_credentials_set(tls->session, GNUTLS_CRD_PSK,
-				   server ? (void *)server_cred : (void *)client_cred)) {
+				   server ? (void *)server_cred :
+					    (void *)client_cred)) {
 		tls_free(tls);
 		return NULL;
 	}
@@ -215,13 +222,15 @@ static int key_direction(struct tls *tls, bool rx)
 
 	if (gnutls_record_get_state(tls->session, rx, &mac, &iv, &key, seq))
 		return -EPROTO;
-	if (key.size != sizeof(info.key) || iv.size != sizeof(info.salt) + sizeof(info.iv))
+	if (key.size != sizeof(info.key) ||
+	    iv.size != sizeof(info.salt) + sizeof(info.iv))
 		return -EPROTO;
 	memcpy(info.salt, iv.data, sizeof(info.salt));
 	memcpy(info.iv, iv.data + sizeof(info.salt), sizeof(info.iv));
 	memcpy(info.key, key.data, sizeof(info.key));
 	memcpy(info.rec_seq, seq, sizeof(info.rec_seq));
-	if (setsockopt(tls->fd, SOL_TLS, rx ? TLS_RX : TLS_TX, &info, sizeof(info)))
+	if (setsockopt(tls->fd, SOL_TLS, rx ? TLS_RX : TLS_TX, &info,
+		       sizeof(info)))
 		ret = -errno;
 	explicit_bzero(&info, sizeof(info));
 	return ret;
@@ -233,9 +242,11 @@ static int hand_over(struct tls *tls, char *cause, size_t cause_len)
 
 	if (gnutls_protocol_get_version(tls->session) != GNUTLS_TLS1_3 ||
 	    gnutls_cipher_get(tls->session) != GNUTLS_CIPHER_AES_128_GCM)
-		return cause_set(cause, cause_len, EPROTO, "not TLS 1.3 with AES-128-GCM");
+		return cause_set(cause, cause_len, EPROTO,
+				 "not TLS 1.3 with AES-128-GCM");
 	if (gnutls_record_check_pending(tls->session))
-		return cause_set(cause, cause_len, EPROTO, "data before the keys were set");
+		return cause_set(cause, cause_len, EPROTO,
+				 "data before the keys were set");
 	if (setsockopt(tls->fd, SOL_TCP, TCP_ULP, "tls", sizeof("tls")))
 		ret = -errno;
 	if (!ret)
@@ -245,7 +256,8 @@ static int hand_over(struct tls *tls, char *cause, size_t cause_len)
 	if (!ret && daemon_fault(FAULT_KTLS))
 		ret = -ENOMEM;
 	if (ret)
-		return cause_set(cause, cause_len, ret, "the kernel takes no TLS keys: %s",
+		return cause_set(cause, cause_len, ret,
+				 "the kernel takes no TLS keys: %s",
 				 strerror(-ret));
 	return 0;
 }
@@ -257,13 +269,15 @@ static int explain(int error, char *cause, size_t cause_len)
 	case GNUTLS_E_PREMATURE_TERMINATION:
 	case GNUTLS_E_PUSH_ERROR:
 	case GNUTLS_E_PULL_ERROR:
-		return cause_set(cause, cause_len, ECONNRESET,
-				 "closed the connection during the TLS handshake (another key there?)");
+		return cause_set(
+			cause, cause_len, ECONNRESET,
+			"closed the connection during the TLS handshake (another key there?)");
 	case GNUTLS_E_DECRYPTION_FAILED:
 	case GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER:
 	case GNUTLS_E_INSUFFICIENT_CREDENTIALS:
 	case GNUTLS_E_NO_CIPHER_SUITES:
-		return cause_set(cause, cause_len, EACCES, "has another cluster key, or none");
+		return cause_set(cause, cause_len, EACCES,
+				 "has another cluster key, or none");
 	case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
 	case GNUTLS_E_UNEXPECTED_PACKET:
 	case GNUTLS_E_UNSUPPORTED_VERSION_PACKET:
@@ -271,7 +285,8 @@ static int explain(int error, char *cause, size_t cause_len)
 		return cause_set(cause, cause_len, EPROTO,
 				 "does not speak TLS 1.3 (tls = off there?)");
 	}
-	return cause_set(cause, cause_len, EACCES, "TLS handshake: %s", gnutls_strerror(error));
+	return cause_set(cause, cause_len, EACCES, "TLS handshake: %s",
+			 gnutls_strerror(error));
 }
 
 int tls_step(struct tls *tls, short *want, char *cause, size_t cause_len)
@@ -280,9 +295,11 @@ int tls_step(struct tls *tls, short *want, char *cause, size_t cause_len)
 
 	do {
 		ret = gnutls_handshake(tls->session);
-	} while (ret == GNUTLS_E_INTERRUPTED || ret == GNUTLS_E_WARNING_ALERT_RECEIVED);
+	} while (ret == GNUTLS_E_INTERRUPTED ||
+		 ret == GNUTLS_E_WARNING_ALERT_RECEIVED);
 	if (ret == GNUTLS_E_AGAIN) {
-		*want = gnutls_record_get_direction(tls->session) ? POLLOUT : POLLIN;
+		*want = gnutls_record_get_direction(tls->session) ? POLLOUT :
+								    POLLIN;
 		return -EAGAIN;
 	}
 	if (ret)

@@ -13,8 +13,8 @@ struct tls;
  * @name: this node's name, which is its PSK identity
  * Checks that the kernel can encrypt TCP. Return: 0 or a negative errno with @cause.
  */
-int tls_init(const char *name, const uint8_t *key, size_t key_len,
-	     char *cause, size_t cause_len);
+int tls_init(const char *name, const uint8_t *key, size_t key_len, char *cause,
+	     size_t cause_len);
 void tls_exit(void);
 
 /**

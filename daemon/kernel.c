@@ -19,6 +19,7 @@
 #include "log.h"
 
 #define REQUEST_TIMEOUT_S 10
+#define MESSAGE_MAX	  8192 /* bytes of a request, or of an event */
 #define EVENT_RCVBUF	  (1 << 20)
 
 /*
@@ -291,13 +292,10 @@ static int on_error(const struct nlmsghdr *nlh, void *data)
 	}
 	if (!err->error)
 		return MNL_CB_STOP;
-	if (nlh->nlmsg_flags & NLM_F_ACK_TLVS)
-		mnl_attr_parse(nlh,
-			       sizeof(*err) + (nlh->nlmsg_flags & NLM_F_CAPPED ?
-						       0 :
-						       err->msg.nlmsg_len -
-							       sizeof(err->msg)),
-			       keep_message, &text);
+	/* capped by NETLINK_CAP_ACK: the attributes follow at once */
+	if ((nlh->nlmsg_flags & NLM_F_ACK_TLVS) &&
+	    (nlh->nlmsg_flags & NLM_F_CAPPED))
+		mnl_attr_parse(nlh, sizeof(*err), keep_message, &text);
 	if (answer->cause) {
 		snprintf(answer->cause, answer->cause_len, "%s",
 			 text ? text : strerror(-err->error));
@@ -422,7 +420,7 @@ static int on_family(const struct nlmsghdr *nlh, void *data)
 
 static int find_family(char *cause, size_t cause_len)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct family family = { 0 };
 	struct answer answer = { .arg = &family,
 				 .cause = cause,
@@ -529,7 +527,7 @@ static int on_event(const struct nlmsghdr *nlh, void *data)
 
 static void listener_readable(evutil_socket_t fd, short what, void *arg)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	ssize_t len;
 
 	(void)fd;
@@ -623,7 +621,7 @@ static int set_node(uint32_t id, const char *name, uint64_t instance,
 		    bool local, char *cause, size_t cause_len)
 {
 	struct answer answer = { .cause = cause, .cause_len = cause_len };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct nlmsghdr *nlh;
 
 	nlh = request(buf, family_id, MATTX_CMD_NODE_SET, NLM_F_ACK);
@@ -679,7 +677,7 @@ int kernel_node_set(uint32_t id, const char *name, uint64_t instance,
 int kernel_node_del(uint32_t id, char *cause, size_t cause_len)
 {
 	struct answer answer = { .cause = cause, .cause_len = cause_len };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct nlmsghdr *nlh;
 
 	if (fake)
@@ -692,7 +690,7 @@ int kernel_node_del(uint32_t id, char *cause, size_t cause_len)
 int kernel_link_set(uint32_t id, int fd, bool tls, char *cause, size_t cause_len)
 {
 	struct answer answer = { .cause = cause, .cause_len = cause_len };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct nlmsghdr *nlh;
 
 	if (daemon_fault(FAULT_LINK_SET))
@@ -727,7 +725,7 @@ int kernel_nodes(kernel_node_fn fn, void *arg)
 {
 	struct node_walk walk = { fn, arg };
 	struct answer answer = { .fn = walk_node, .arg = &walk };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct fake_node *n;
 
 	if (fake) {
@@ -779,7 +777,7 @@ int kernel_gangs(kernel_gang_fn fn, void *arg)
 {
 	struct gang_walk walk = { fn, arg };
 	struct answer answer = { .fn = walk_gang, .arg = &walk };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 
 	if (fake)
 		return 0;
@@ -836,7 +834,7 @@ int kernel_threads(uint64_t gang, uint32_t role, kernel_thread_fn fn, void *arg)
 {
 	struct thread_walk walk = { fn, arg };
 	struct answer answer = { .fn = walk_thread, .arg = &walk };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct nlmsghdr *nlh;
 
 	if (fake)
@@ -868,7 +866,7 @@ int kernel_stats(kernel_stat_fn fn, void *arg)
 {
 	struct stat_walk walk = { fn, arg };
 	struct answer answer = { .fn = walk_stat, .arg = &walk };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 
 	if (fake)
 		return 0;
@@ -879,7 +877,7 @@ int kernel_stats(kernel_stat_fn fn, void *arg)
 int kernel_fault(uint32_t point, uint32_t count, char *cause, size_t cause_len)
 {
 	struct answer answer = { .cause = cause, .cause_len = cause_len };
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
 	struct nlmsghdr *nlh;
 
 	if (fake)

@@ -27,10 +27,11 @@ enum walk_mode {
 struct walk {
 	const struct mattx_layout *layout;
 	enum walk_mode mode;
-	size_t pos;	     /* in the data */
-	size_t meta, out;    /* bytes placed so far */
-	u8 *meta_image;	     /* BUILD: kernel copy of the meta part */
-	unsigned long *args; /* BUILD: the call's */
+	size_t pos;		    /* in the data */
+	size_t meta, out;	    /* bytes placed so far */
+	size_t longest, longest_at; /* of what came with the call */
+	u8 *meta_image;		    /* BUILD: kernel copy of the meta part */
+	unsigned long *args;	    /* BUILD: the call's */
 
 	long ret;  /* COLLECT */
 	u8 *reply; /* NULL: measure */
@@ -63,12 +64,30 @@ static u64 in_addr(const struct walk *w, const void *p)
 	return w->layout->base + ((const u8 *)p - w->layout->data);
 }
 
+/*
+ * Direct I/O wants buffers that are aligned as the device's blocks are. The program's
+ * are, if it uses that; so those of some length begin with a page, here and for the
+ * longest one that came with the call: struct mattx_layout.shift.
+ */
+#define ALIGNED_FROM 512
+
 static u64 out_addr(struct walk *w, size_t len)
 {
-	u64 addr = w->layout->base + w->layout->out + w->out;
+	u64 addr;
 
+	if (len >= ALIGNED_FROM)
+		w->out = ALIGN(w->out, PAGE_SIZE);
+	addr = w->layout->base + w->layout->out + w->out;
 	w->out += ALIGN(len, 16);
 	return addr;
+}
+
+static void note_longest(struct walk *w, const void *data, size_t len)
+{
+	if (len < ALIGNED_FROM || len <= w->longest)
+		return;
+	w->longest = len;
+	w->longest_at = (const u8 *)data - w->layout->data;
 }
 
 /* Room for a structure with pointers; the kernel's copy of it is @image, if building. */
@@ -228,6 +247,7 @@ static int walk_buffer(struct walk *w, int i)
 			if (!data)
 				return -EBADMSG;
 			p.addr = in_addr(w, data);
+			note_longest(w, data, p.len);
 		} else {
 			p.addr = out_addr(w, p.len);
 		}
@@ -271,6 +291,7 @@ static int walk_elements(struct walk *w, u32 count, bool in, u64 *addr,
 		if (!data)
 			return -EBADMSG;
 		at = in_addr(w, data);
+		note_longest(w, data, sum);
 	} else {
 		at = out_addr(w, sum);
 	}
@@ -574,16 +595,21 @@ int mattx_layout_check(struct mattx_layout *layout)
 		err = check_rooms(layout);
 	if (err)
 		return err;
+	layout->shift = -w.longest_at & ~PAGE_MASK;
 	layout->meta = ALIGN(layout->len, 16);
+	layout->meta_len = w.meta;
 	layout->out = layout->meta + w.meta;
-	layout->total = layout->out + w.out;
+	if (w.out >= ALIGNED_FROM)
+		layout->out = ALIGN(layout->out + layout->shift, PAGE_SIZE) -
+			      layout->shift;
+	layout->total = layout->shift + layout->out + w.out;
 	return layout->total <= MATTX_SCRATCH_MAX ? 0 : -EBADMSG;
 }
 
 int mattx_layout_build(struct mattx_layout *layout, unsigned long *args)
 {
 	struct walk w = { .layout = layout, .mode = WALK_BUILD, .args = args };
-	size_t meta = layout->out - layout->meta;
+	size_t meta = layout->meta_len;
 	void __user *base = (void __user *)(unsigned long)layout->base;
 	int err = -EFAULT;
 

@@ -81,6 +81,7 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 		layout->base = mattx_body_scratch(thread, layout->total);
 		if (!layout->base)
 			return -ENOMEM;
+		layout->base += layout->shift;
 	}
 	mattx_count_served(job->nr);
 	WRITE_ONCE(s->started, true);

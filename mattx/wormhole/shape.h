@@ -188,8 +188,11 @@ struct mattx_layout {
 	const u64 *args; /* as they came */
 	const u8 *data;
 	size_t len;
-	size_t meta, out, total; /* offsets; total is also the size of all */
-	u64 base;
+	size_t shift;	  /* of base into the scratch memory, for alignment */
+	size_t meta, out; /* offsets from base */
+	size_t meta_len;
+	size_t total; /* bytes of scratch memory */
+	u64 base;     /* a user address */
 };
 
 /**

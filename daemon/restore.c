@@ -438,6 +438,13 @@ static int map_missing(struct restore *r, const struct stream_vma *vma, uint64_t
 }
 
 /* The body's mappings become those of the layout; contents stay where both have one. */
+/* Filling a sparse mapping must not make huge pages of it; set_process() ends this. */
+static int only_small_pages(struct restore *r)
+{
+	return must(&r->body, body_call(&r->body, r->body.tgid, SYS_prctl, PR_SET_THP_DISABLE,
+					1, 0, 0, 0), "disable huge pages");
+}
+
 static int on_layout(struct image *image)
 {
 	struct restore *r = image->arg;
@@ -447,7 +454,7 @@ static int on_layout(struct image *image)
 
 	ret = note_vdso(r);
 	if (!ret && !r->emptied)
-		ret = empty(r);
+		ret = empty(r) ?: only_small_pages(r);
 	if (ret)
 		return ret;
 	runs_combine(&gone, &r->mapped, RUNS_MINUS, &image->mapped);
@@ -663,9 +670,9 @@ static int set_process(struct restore *r)
 	if (!ret)
 		ret = must(body, body_call(body, body->tgid, SYS_personality, p->personality),
 			   "set its personality");
-	if (!ret && p->thp_disable)
-		ret = must(body, body_call(body, body->tgid, SYS_prctl, PR_SET_THP_DISABLE, 1,
-					   0, 0, 0), "disable huge pages");
+	if (!ret)
+		ret = must(body, body_call(body, body->tgid, SYS_prctl, PR_SET_THP_DISABLE,
+					   !!p->thp_disable, 0, 0, 0), "set its use of huge pages");
 	if (ret)
 		return ret;
 	set_oom(body, p->oom_score_adj);

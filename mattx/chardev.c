@@ -18,12 +18,12 @@
 #include "gang/internal.h"
 #include "main.h"
 
-#define MAX_CALLS	4096		/* of one MATTX_IOC_CALLS */
+#define MAX_CALLS 4096 /* of one MATTX_IOC_CALLS */
 
 struct handle {
-	struct mutex lock;		/* gang: set once; held for no longer */
-	struct mattx_gang *gang;	/* holds a reference */
-	fl_owner_t owner;		/* descriptor table of the opener */
+	struct mutex lock;	 /* gang: set once; held for no longer */
+	struct mattx_gang *gang; /* holds a reference */
+	fl_owner_t owner;	 /* descriptor table of the opener */
 	bool given_up;
 };
 
@@ -58,9 +58,11 @@ static void abandon(struct mattx_gang *gang)
 		break;
 	case MATTX_GANG_ARMED:
 		if (gang->role == MATTX_ROLE_HOME) {
-			if (mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_DEPUTY))
+			if (mattx_gang_change(gang, MATTX_GANG_ARMED,
+					      MATTX_GANG_DEPUTY))
 				mattx_signal_poke(gang);
-		} else if (mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_BODY)) {
+		} else if (mattx_gang_change(gang, MATTX_GANG_ARMED,
+					     MATTX_GANG_BODY)) {
 			mattx_gang_kill(gang);
 		}
 		break;
@@ -235,7 +237,8 @@ static long ioc_body(struct handle *handle, void __user *user)
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
-	if (!PAGE_ALIGNED(arg.stub) || !PAGE_ALIGNED(arg.stub_len) || !arg.stub_len)
+	if (!PAGE_ALIGNED(arg.stub) || !PAGE_ALIGNED(arg.stub_len) ||
+	    !arg.stub_len)
 		return -EINVAL;
 	if (!thread_group_empty(current) || mattx_thread_find(current) ||
 	    !task_pid(current)->level || is_child_reaper(task_pid(current)))
@@ -329,7 +332,9 @@ static int get_ranges(struct mattx_gang *gang, struct mattx_ioc_buf *arg)
 	}
 	arg->len = len;
 	/* only SET_RANGES changes them, and gang->door is held */
-	return copy_to_user(u64_to_user_ptr(arg->ptr), gang->ranges, len) ? -EFAULT : 0;
+	return copy_to_user(u64_to_user_ptr(arg->ptr), gang->ranges, len) ?
+		       -EFAULT :
+		       0;
 }
 
 static int set_ranges(struct mattx_gang *gang, const struct mattx_ioc_buf *arg)
@@ -347,7 +352,8 @@ static int set_ranges(struct mattx_gang *gang, const struct mattx_ioc_buf *arg)
 		return -EFAULT;
 	}
 	for (i = 0; i < n; i++) {
-		if (ranges[i].start >= ranges[i].end || ranges[i].end > TASK_SIZE_MAX ||
+		if (ranges[i].start >= ranges[i].end ||
+		    ranges[i].end > TASK_SIZE_MAX ||
 		    (i && ranges[i].start < ranges[i - 1].end)) {
 			kvfree(ranges);
 			return -EINVAL;
@@ -406,7 +412,8 @@ static bool is_body(struct mattx_gang *gang)
 	       state == MATTX_GANG_FROZEN;
 }
 
-static int on_thread(struct mattx_gang *gang, unsigned int cmd, struct mattx_ioc_buf *arg)
+static int on_thread(struct mattx_gang *gang, unsigned int cmd,
+		     struct mattx_ioc_buf *arg)
 {
 	struct mattx_thread *thread = mattx_gang_thread(gang, arg->tid);
 	void __user *buf = u64_to_user_ptr(arg->ptr);
@@ -417,7 +424,8 @@ static int on_thread(struct mattx_gang *gang, unsigned int cmd, struct mattx_ioc
 	if (cmd == MATTX_IOC_GET_THREAD)
 		err = mattx_thread_get(thread, buf, &arg->len);
 	else
-		err = is_body(gang) ? mattx_thread_set(thread, buf, arg->len) : -EBUSY;
+		err = is_body(gang) ? mattx_thread_set(thread, buf, arg->len) :
+				      -EBUSY;
 	mattx_thread_put(thread);
 	return err;
 }
@@ -449,7 +457,9 @@ static long ioc_buf(struct mattx_gang *gang, unsigned int cmd, void __user *user
 		err = mattx_signals_get(gang, arg.tid, buf, &arg.len);
 		break;
 	case MATTX_IOC_SET_SIGNALS:
-		err = is_body(gang) ? mattx_signals_set(gang, arg.tid, buf, arg.len) : -EBUSY;
+		err = is_body(gang) ?
+			      mattx_signals_set(gang, arg.tid, buf, arg.len) :
+			      -EBUSY;
 		break;
 	case MATTX_IOC_GET_RANGES:
 		err = get_ranges(gang, &arg);
@@ -501,7 +511,8 @@ static long ioc_calls(struct mattx_gang *gang, void __user *user)
 	calls = vmemdup_user(u64_to_user_ptr(arg.ptr), arg.len);
 	err = PTR_ERR_OR_ZERO(calls);
 	if (!err)
-		err = mattx_body_calls(thread, calls, n, u64_to_user_ptr(arg.ptr), &arg.len);
+		err = mattx_body_calls(thread, calls, n,
+				       u64_to_user_ptr(arg.ptr), &arg.len);
 	mattx_thread_put(thread);
 	if (!err && copy_to_user(user, &arg, sizeof(arg)))
 		err = -EFAULT;
@@ -514,10 +525,12 @@ static long ioc_stub(struct mattx_gang *gang, void __user *user)
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
-	return is_body(gang) ? mattx_body_stub(gang, arg.stub, arg.stub_len) : -EBUSY;
+	return is_body(gang) ? mattx_body_stub(gang, arg.stub, arg.stub_len) :
+			       -EBUSY;
 }
 
-static long ioc_commit(struct mattx_gang *gang, unsigned int cmd, void __user *user)
+static long ioc_commit(struct mattx_gang *gang, unsigned int cmd,
+		       void __user *user)
 {
 	struct mattx_ioc_commit arg;
 	int err;
@@ -577,7 +590,8 @@ static long with_door(struct mattx_gang *gang, unsigned int cmd, void __user *us
 	return ret;
 }
 
-static long chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user_arg)
+static long chardev_ioctl(struct file *file, unsigned int cmd,
+			  unsigned long user_arg)
 {
 	struct handle *handle = file->private_data;
 	void __user *user = (void __user *)user_arg;
@@ -593,7 +607,7 @@ static long chardev_ioctl(struct file *file, unsigned int cmd, unsigned long use
 	case MATTX_IOC_BODY:
 		return ioc_body(handle, user);
 	}
-	gang = READ_ONCE(handle->gang);	/* set once, held by the handle */
+	gang = READ_ONCE(handle->gang); /* set once, held by the handle */
 	if (!gang)
 		return -ENOENT;
 	switch (cmd) {

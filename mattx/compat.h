@@ -31,7 +31,9 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 static inline u64 mattx_last_arrival(struct task_struct *task)
 {
 #ifdef CONFIG_SCHED_INFO
-	return READ_ONCE(task->__state) == TASK_RUNNING ? 0 : task->sched_info.last_arrival;
+	return READ_ONCE(task->__state) == TASK_RUNNING ?
+		       0 :
+		       task->sched_info.last_arrival;
 #else
 	return 0;
 #endif
@@ -50,15 +52,15 @@ static inline int mattx_dequeue_signal(sigset_t *mask, kernel_siginfo_t *info,
 
 /* include/futex flags as the kernel keeps them in a restart block */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define MATTX_KFUTEX_SHARED	0x01
-#define MATTX_KFUTEX_CLOCKRT	0x02
-#define MATTX_KFUTEX_TIMEOUT	0x04
-#define MATTX_KFUTEX_BASE	0x00
+#define MATTX_KFUTEX_SHARED  0x01
+#define MATTX_KFUTEX_CLOCKRT 0x02
+#define MATTX_KFUTEX_TIMEOUT 0x04
+#define MATTX_KFUTEX_BASE    0x00
 #else
-#define MATTX_KFUTEX_SHARED	0x0010
-#define MATTX_KFUTEX_CLOCKRT	0x0020
-#define MATTX_KFUTEX_TIMEOUT	0x0040
-#define MATTX_KFUTEX_BASE	0x0002	/* FLAGS_SIZE_32 */
+#define MATTX_KFUTEX_SHARED  0x0010
+#define MATTX_KFUTEX_CLOCKRT 0x0020
+#define MATTX_KFUTEX_TIMEOUT 0x0040
+#define MATTX_KFUTEX_BASE    0x0002 /* FLAGS_SIZE_32 */
 #endif
 
 /* The user's fs and gs base of current, which may be live in the CPU. */
@@ -110,23 +112,23 @@ static inline void mattx_rseq_set(u64 ptr, u32 len, u32 sig)
 
 /* The head of current's robust futex list. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
-#define mattx_robust_list(task)	((task)->robust_list)
+#define mattx_robust_list(task) ((task)->robust_list)
 #else
-#define mattx_robust_list(task)	((task)->futex.robust_list)
+#define mattx_robust_list(task) ((task)->futex.robust_list)
 #endif
 
 /* Arguments of the tracepoint sched_process_exit behind its data pointer. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
-#define MATTX_TP_EXIT_ARGS	struct task_struct *task
+#define MATTX_TP_EXIT_ARGS struct task_struct *task
 #else
-#define MATTX_TP_EXIT_ARGS	struct task_struct *task, bool group_dead
+#define MATTX_TP_EXIT_ARGS struct task_struct *task, bool group_dead
 #endif
 
 /* The attributes of the request that a dump answers; the includer has net/genetlink.h. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define mattx_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
+#define mattx_dump_attrs(cb) (genl_dumpit_info(cb)->attrs)
 #else
-#define mattx_dump_attrs(cb)	(genl_dumpit_info(cb)->info.attrs)
+#define mattx_dump_attrs(cb) (genl_dumpit_info(cb)->info.attrs)
 #endif
 
 #endif

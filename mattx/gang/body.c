@@ -33,8 +33,8 @@
 #include "../fault.h"
 #include "../main.h"
 
-#define STUB_CALL	0	/* offset of syscall */
-#define STUB_TRAP	2	/* offset of int3 */
+#define STUB_CALL 0 /* offset of syscall */
+#define STUB_TRAP 2 /* offset of int3 */
 
 static struct page *stub_page;
 
@@ -46,7 +46,8 @@ static int stub_mmap(struct file *file, struct vm_area_struct *vma)
 	    vma->vm_flags & (VM_WRITE | VM_SHARED))
 		return -EINVAL;
 	vm_flags_clear(vma, VM_MAYWRITE);
-	vm_flags_set(vma, VM_EXEC | VM_MAYEXEC | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_set(vma, VM_EXEC | VM_MAYEXEC | VM_DONTCOPY | VM_DONTEXPAND |
+				  VM_DONTDUMP);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	return vm_insert_page(vma, vma->vm_start, stub_page);
 }
@@ -65,13 +66,16 @@ static int stub_map(unsigned long addr, unsigned long len)
 	file = anon_inode_getfile("[mattx-stub]", &stub_fops, NULL, O_RDONLY);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	at = vm_mmap(file, addr, PAGE_SIZE, PROT_READ, MAP_PRIVATE | MAP_FIXED_NOREPLACE, 0);
+	at = vm_mmap(file, addr, PAGE_SIZE, PROT_READ,
+		     MAP_PRIVATE | MAP_FIXED_NOREPLACE, 0);
 	fput(file);
 	if (IS_ERR_VALUE(at))
 		return at;
 	if (len > PAGE_SIZE) {
-		at = vm_mmap(NULL, addr + PAGE_SIZE, len - PAGE_SIZE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, 0);
+		at = vm_mmap(NULL, addr + PAGE_SIZE, len - PAGE_SIZE,
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			     0);
 		if (IS_ERR_VALUE(at)) {
 			vm_munmap(addr, PAGE_SIZE);
 			return at;
@@ -132,7 +136,8 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 	if (thread->scratch)
 		vm_munmap(thread->scratch, thread->scratch_len);
 	thread->scratch = 0;
-	at = vm_mmap(NULL, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	at = vm_mmap(NULL, 0, len, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, 0);
 	if (IS_ERR_VALUE(at))
 		return 0;
 	thread->scratch_len = len;
@@ -148,7 +153,8 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 	int err = -ESRCH;
 
 	spin_lock_irqsave(&thread->lock, flags);
-	if (!test_bit(MATTX_T_EXITED, &thread->flags) && thread->order == MATTX_STAY &&
+	if (!test_bit(MATTX_T_EXITED, &thread->flags) &&
+	    thread->order == MATTX_STAY &&
 	    test_bit(MATTX_T_BODY, &thread->flags)) {
 		list_add_tail(&job->node, &thread->jobs);
 		err = 0;
@@ -230,10 +236,10 @@ void mattx_body_drop_jobs(struct mattx_thread *thread)
 /* A call that somebody waits for, or several. */
 struct waited_job {
 	struct mattx_job job;
-	struct kref ref;		/* the waiter's and the job's */
+	struct kref ref; /* the waiter's and the job's */
 	struct completion ended;
 	long ret;
-	struct mattx_ioc_call *calls;	/* NULL: one call only; kvmalloc'ed */
+	struct mattx_ioc_call *calls; /* NULL: one call only; kvmalloc'ed */
 	u32 nr_calls, made;
 };
 
@@ -260,7 +266,8 @@ static void take_call(struct waited_job *w)
 		w->job.args[i] = call->args[i];
 }
 
-static void waited_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+static void waited_done(struct mattx_thread *thread, struct mattx_job *job,
+			long ret)
 {
 	struct waited_job *w = container_of(job, struct waited_job, job);
 
@@ -274,7 +281,7 @@ static void waited_done(struct mattx_thread *thread, struct mattx_job *job, long
 			w->ret = -ESRCH;
 		}
 	}
-	complete_all(&w->ended);	/* not complete(): completion_done() is asked */
+	complete_all(&w->ended); /* not complete(): completion_done() is asked */
 	kref_put(&w->ref, waited_release);
 }
 
@@ -283,7 +290,8 @@ static bool is_job(struct mattx_job *job, void *arg)
 	return job == arg;
 }
 
-static struct waited_job *waited_alloc(int (*start)(struct mattx_thread *, struct mattx_job *))
+static struct waited_job *waited_alloc(int (*start)(struct mattx_thread *,
+						    struct mattx_job *))
 {
 	struct waited_job *w = kzalloc(sizeof(*w), GFP_KERNEL);
 
@@ -301,6 +309,11 @@ static long run_waited(struct mattx_thread *thread, struct waited_job *w)
 {
 	long ret;
 
+	/* a thread that has just been made is on its way to its first park */
+	wait_event_killable_timeout(thread->gang->wait,
+				    test_bit(MATTX_T_BODY, &thread->flags) ||
+					    test_bit(MATTX_T_EXITED, &thread->flags),
+				    AWAIT_TIMEOUT);
 	kref_get(&w->ref);
 	ret = mattx_body_queue(thread, &w->job);
 	if (ret) {
@@ -355,8 +368,8 @@ long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6])
  * Context: process; sleeps, killable. Return: 0 also when a call has failed, which is
  * then the last one made; -ESRCH, -EINTR, -ENOMEM, -EFAULT.
  */
-int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, u32 n,
-		     void __user *user, u32 *len)
+int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls,
+		     u32 n, void __user *user, u32 *len)
 {
 	struct waited_job *w = waited_alloc(waited_start);
 	long ret;
@@ -370,7 +383,8 @@ int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, 
 	take_call(w);
 	ret = -ENXIO;
 	if (thread->gang->stub)
-		ret = mattx_fault(MATTX_FAULT_CALL) ? -ENOMEM : run_waited(thread, w);
+		ret = mattx_fault(MATTX_FAULT_CALL) ? -ENOMEM :
+						      run_waited(thread, w);
 	*len = w->made * sizeof(*calls);
 	if (w->made && completion_done(&w->ended))
 		ret = copy_to_user(user, calls, *len) ? -EFAULT : 0;
@@ -387,7 +401,8 @@ static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
 	stub_unmap_all(gang);
 	if (!addr) {
 		/* anywhere: where the kernel would put as much memory */
-		addr = vm_mmap(NULL, 0, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+		addr = vm_mmap(NULL, 0, len, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, 0);
 		if (IS_ERR_VALUE(addr))
 			return addr;
 		vm_munmap(addr, len);
@@ -408,8 +423,8 @@ int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len)
 	struct mattx_thread *thread;
 	long ret;
 
-	if (!PAGE_ALIGNED(addr) || !PAGE_ALIGNED(len) || !len || addr + len < addr ||
-	    addr + len > TASK_SIZE_MAX)
+	if (!PAGE_ALIGNED(addr) || !PAGE_ALIGNED(len) || !len ||
+	    addr + len < addr || addr + len > TASK_SIZE_MAX)
 		return -EINVAL;
 	if (mattx_fault(MATTX_FAULT_STUB))
 		return -ENOMEM;
@@ -470,7 +485,9 @@ void mattx_await_parked(struct mattx_thread *thread)
 {
 	wait_event_killable_timeout(thread->gang->wait,
 				    test_bit(MATTX_T_PARKED, &thread->flags) ||
-				    test_bit(MATTX_T_EXITED, &thread->flags), AWAIT_TIMEOUT);
+					    test_bit(MATTX_T_EXITED,
+						     &thread->flags),
+				    AWAIT_TIMEOUT);
 }
 
 /* Starts the next job. Return: whether the thread has to go out for it. */
@@ -529,9 +546,9 @@ static struct mattx_job nop_job = {
 static bool still_pending(void)
 {
 	clear_notify_signal();
-	spin_lock_irq(&current->sighand->siglock);
+	spin_lock_irq(&mattx_sighand(current)->siglock);
 	recalc_sigpending();
-	spin_unlock_irq(&current->sighand->siglock);
+	spin_unlock_irq(&mattx_sighand(current)->siglock);
 	return signal_pending(current);
 }
 
@@ -551,7 +568,8 @@ static enum wake park_wait(struct mattx_thread *thread)
 	for (;;) {
 		/* Without a stub there is no way out and back: only death interrupts. */
 		prepare_to_wait(&thread->wait, &wait,
-				thread->gang->stub ? TASK_INTERRUPTIBLE : TASK_KILLABLE);
+				thread->gang->stub ? TASK_INTERRUPTIBLE :
+						     TASK_KILLABLE);
 		why = WAKE_FATAL;
 		if (fatal_signal_pending(current))
 			break;
@@ -598,8 +616,9 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 		stub_unmap_all(gang);
 		wake_up_all(&gang->wait);
 	} else if (order == MATTX_AWAKEN &&
-		   wait_event_killable(gang->wait, atomic_read(&gang->sleepers) <= 0)) {
-		return;		/* SIGKILL: get_signal() is next */
+		   wait_event_killable(gang->wait,
+				       atomic_read(&gang->sleepers) <= 0)) {
+		return; /* SIGKILL: get_signal() is next */
 	}
 	if (order == MATTX_THAW && test_bit(MATTX_T_FATAL, &thread->flags))
 		mattx_core_stay(thread);
@@ -623,7 +642,7 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
  */
 void mattx_park(struct mattx_thread *thread)
 {
-	kernel_fpu_begin();	/* its FPU state is in memory from here on */
+	kernel_fpu_begin(); /* its FPU state is in memory from here on */
 	kernel_fpu_end();
 	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
 		arrive(thread);
@@ -661,7 +680,8 @@ void mattx_park(struct mattx_thread *thread)
 
 void mattx_park_work(struct callback_head *work)
 {
-	struct mattx_thread *thread = container_of(work, struct mattx_thread, work);
+	struct mattx_thread *thread =
+		container_of(work, struct mattx_thread, work);
 
 	clear_bit(MATTX_T_QUEUED, &thread->flags);
 	if (!(current->flags & PF_EXITING))
@@ -675,17 +695,19 @@ void mattx_park_work(struct callback_head *work)
  */
 void mattx_kick_work(struct callback_head *work)
 {
-	struct mattx_thread *thread = container_of(work, struct mattx_thread, kick);
+	struct mattx_thread *thread =
+		container_of(work, struct mattx_thread, kick);
 	struct pt_regs *regs = task_pt_regs(current);
 	unsigned long stub = thread->gang->stub;
 
 	clear_bit(MATTX_T_KICKED, &thread->flags);
-	if (test_bit(MATTX_T_CALL, &thread->flags) && !(current->flags & PF_EXITING)) {
-		if (regs->ip == stub + STUB_CALL) {	/* not made yet */
+	if (test_bit(MATTX_T_CALL, &thread->flags) &&
+	    !(current->flags & PF_EXITING)) {
+		if (regs->ip == stub + STUB_CALL) { /* not made yet */
 			regs->ax = -ERESTARTSYS;
 			regs->ip = stub + STUB_TRAP;
 		}
-		regs->orig_ax = -1;			/* no restart */
+		regs->orig_ax = -1; /* no restart */
 	}
 	mattx_thread_put(thread);
 }

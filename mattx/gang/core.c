@@ -44,15 +44,16 @@ void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
 /* Context: the thread itself, at the boundary to user mode. */
 void mattx_core_work(struct callback_head *work)
 {
-	struct mattx_thread *thread = container_of(work, struct mattx_thread, fatal_work);
+	struct mattx_thread *thread =
+		container_of(work, struct mattx_thread, fatal_work);
 	int sig = thread->fatal.si_signo;
-	struct k_sigaction *ka = &current->sighand->action[sig - 1];
+	struct k_sigaction *ka = &mattx_sighand(current)->action[sig - 1];
 	char cause[48];
 
-	spin_lock_irq(&current->sighand->siglock);
+	spin_lock_irq(&mattx_sighand(current)->siglock);
 	if (ka->sa.sa_handler == SIG_IGN)
 		ka->sa.sa_handler = SIG_DFL;
-	spin_unlock_irq(&current->sighand->siglock);
+	spin_unlock_irq(&mattx_sighand(current)->siglock);
 	if (!(current->flags & PF_EXITING)) {
 		snprintf(cause, sizeof(cause), "signal %d dumps core", sig);
 		mattx_gang_ask_home(thread->gang, MATTX_NO_CALL, cause);

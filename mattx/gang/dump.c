@@ -35,13 +35,15 @@ static int put_gang(struct sk_buff *skb, struct mattx_gang *gang)
 	       nla_put_u32(skb, MATTX_A_GANG_PID, pid_nr(gang->pid)) ||
 	       nla_put_u32(skb, MATTX_A_GANG_TGID, gang->tgid) ||
 	       nla_put_u32(skb, MATTX_A_GANG_THREADS, threads) ||
-	       nla_put_u32(skb, MATTX_A_NODE_ID, gang->peer ? mattx_peer_id(gang->peer) : 0) ||
+	       nla_put_u32(skb, MATTX_A_NODE_ID,
+			   gang->peer ? mattx_peer_id(gang->peer) : 0) ||
 	       (cause[0] && want != MATTX_NO_CALL &&
 		nla_put_u32(skb, MATTX_A_GANG_REASON, want)) ||
 	       (cause[0] && nla_put_string(skb, MATTX_A_CAUSE, cause)) ||
-	       nla_put_u64_64bit(skb, MATTX_A_GANG_CALLS, atomic64_read(&gang->calls),
+	       nla_put_u64_64bit(skb, MATTX_A_GANG_CALLS,
+				 atomic64_read(&gang->calls), MATTX_A_PAD) ||
+	       nla_put_u64_64bit(skb, MATTX_A_GANG_SINCE, gang->since,
 				 MATTX_A_PAD) ||
-	       nla_put_u64_64bit(skb, MATTX_A_GANG_SINCE, gang->since, MATTX_A_PAD) ||
 	       nla_put_u32(skb, MATTX_A_GANG_UID, gang->uid) ||
 	       nla_put_string(skb, MATTX_A_GANG_COMM, comm);
 }
@@ -53,8 +55,9 @@ static int dump_gang(struct mattx_gang *gang, void *arg)
 
 	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD || d->at++ < d->skip)
 		return 0;
-	head = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid, d->cb->nlh->nlmsg_seq,
-			   &mattx_genl_family, NLM_F_MULTI, MATTX_CMD_GANG_GET);
+	head = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
+			   d->cb->nlh->nlmsg_seq, &mattx_genl_family,
+			   NLM_F_MULTI, MATTX_CMD_GANG_GET);
 	if (!head || put_gang(d->skb, gang)) {
 		if (head)
 			genlmsg_cancel(d->skb, head);
@@ -104,10 +107,13 @@ static int put_threads(struct dump *d, struct mattx_gang *gang)
 			d->at++;
 			continue;
 		}
-		head = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid, d->cb->nlh->nlmsg_seq,
-				   &mattx_genl_family, NLM_F_MULTI, MATTX_CMD_THREAD_GET);
-		if (!head || nla_put_u32(d->skb, MATTX_A_THREAD_TID, thread->tid) ||
-		    nla_put_string(d->skb, MATTX_A_THREAD_STATE, thread_doing(thread))) {
+		head = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
+				   d->cb->nlh->nlmsg_seq, &mattx_genl_family,
+				   NLM_F_MULTI, MATTX_CMD_THREAD_GET);
+		if (!head ||
+		    nla_put_u32(d->skb, MATTX_A_THREAD_TID, thread->tid) ||
+		    nla_put_string(d->skb, MATTX_A_THREAD_STATE,
+				   thread_doing(thread))) {
 			if (head)
 				genlmsg_cancel(d->skb, head);
 			err = -EMSGSIZE;

@@ -56,7 +56,8 @@ static int may_freeze(struct task_struct *leader, char *cause)
 /* Is the gang of this thread one that dissolves? Then its threads will be nobody's. */
 static bool dissolves(struct mattx_thread *thread)
 {
-	return thread->gang->role == MATTX_ROLE_HOME && READ_ONCE(thread->order) != MATTX_STAY;
+	return thread->gang->role == MATTX_ROLE_HOME &&
+	       READ_ONCE(thread->order) != MATTX_STAY;
 }
 
 /*
@@ -76,7 +77,8 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		if (task->flags & PF_EXITING || task->exit_state)
 			continue;
 		if (task->ptrace) {
-			say(cause, "thread %d is being traced", task_pid_nr(task));
+			say(cause, "thread %d is being traced",
+			    task_pid_nr(task));
 			err = -EBUSY;
 			break;
 		}
@@ -101,7 +103,7 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		if (test_bit(MATTX_T_BODY, &thread->flags) ||
 		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
 			continue;
-		new++;
+		new ++;
 		thread->asleep_since = mattx_last_arrival(task);
 		mattx_thread_hold(thread);
 		if (task_work_add(task, &thread->work, TWA_SIGNAL)) {
@@ -119,7 +121,8 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 static long wait_dissolved(struct mattx_gang *other, long left)
 {
 	if (left > 0)
-		left = wait_event_killable_timeout(other->wait, !READ_ONCE(other->nr_threads), left);
+		left = wait_event_killable_timeout(
+			other->wait, !READ_ONCE(other->nr_threads), left);
 	mattx_gang_put(other);
 	return left;
 }
@@ -149,8 +152,9 @@ static void say_missing(struct mattx_gang *gang, char *cause)
 	list_for_each_entry(thread, &gang->threads, node) {
 		if (test_bit(MATTX_T_PARKED, &thread->flags))
 			continue;
-		say(cause, "thread %d (%s) cannot be frozen: state %c", thread->tid,
-		    thread->task->comm, task_state_to_char(thread->task));
+		say(cause, "thread %d (%s) cannot be frozen: state %c",
+		    thread->tid, thread->task->comm,
+		    task_state_to_char(thread->task));
 		break;
 	}
 	spin_unlock_irq(&gang->lock);
@@ -186,8 +190,8 @@ void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
  * Context: process, gang->door held; sleeps, killable. Return: 0, and the gang is
  * FROZEN; or a negative errno, and every thread runs on or will do so at once.
  */
-int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int timeout_ms,
-		      char *cause)
+int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
+		      unsigned int timeout_ms, char *cause)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	struct task_struct *leader = get_pid_task(pid, PIDTYPE_TGID);
@@ -209,7 +213,8 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 			left = wait_dissolved(other, left);
 			err = left > 0 ? 0 : left ? -EINTR : -ETIMEDOUT;
 			if (err)
-				say(cause, "is still coming out of an earlier freeze");
+				say(cause,
+				    "is still coming out of an earlier freeze");
 			continue;
 		}
 		if (err < 0)
@@ -222,7 +227,8 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 			break;
 		}
 		if (left > 0)
-			left = wait_event_killable_timeout(gang->wait, all_parked(gang), left);
+			left = wait_event_killable_timeout(
+				gang->wait, all_parked(gang), left);
 		if (left <= 0) {
 			if (left == 0)
 				say_missing(gang, cause);
@@ -237,7 +243,8 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int tim
 		say(cause, "has ended");
 		err = -ESRCH;
 	}
-	if (!err && !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_FROZEN))
+	if (!err &&
+	    !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_FROZEN))
 		err = -ESRCH;
 	put_task_struct(leader);
 	return err;
@@ -253,8 +260,10 @@ int mattx_gang_thaw(struct mattx_gang *gang)
 {
 	if (gang->role == MATTX_ROLE_HOST) {
 		if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_GUEST) &&
-		    !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_GUEST) &&
-		    !mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_GUEST))
+		    !mattx_gang_change(gang, MATTX_GANG_FREEZING,
+				       MATTX_GANG_GUEST) &&
+		    !mattx_gang_change(gang, MATTX_GANG_COMMITTING,
+				       MATTX_GANG_GUEST))
 			return -EINVAL;
 	} else {
 		enum mattx_gang_state state = READ_ONCE(gang->state);

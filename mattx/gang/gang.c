@@ -53,7 +53,8 @@ struct mattx_gang *mattx_gang_hold(struct mattx_gang *gang)
 /* In a work because what it gives back may sleep and the last put may not. */
 static void gang_release_work(struct work_struct *work)
 {
-	struct mattx_gang *gang = container_of(work, struct mattx_gang, release_work);
+	struct mattx_gang *gang =
+		container_of(work, struct mattx_gang, release_work);
 
 	if (gang->hooked)
 		mattx_hooks_put();
@@ -66,7 +67,7 @@ static void gang_release_work(struct work_struct *work)
 	put_pid(gang->pid);
 	kvfree(gang->ranges);
 	kfree(gang);
-	module_put(THIS_MODULE);	/* the work queue is drained at unload */
+	module_put(THIS_MODULE); /* the work queue is drained at unload */
 }
 
 static void gang_release(struct kref *ref)
@@ -126,7 +127,8 @@ void mattx_thread_put(struct mattx_thread *thread)
  *
  * Context: process. Return: a reference, or NULL when out of memory.
  */
-struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role, enum mattx_gang_state state)
+struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
+				    enum mattx_gang_state state)
 {
 	struct mattx_gang *gang = kzalloc(sizeof(*gang), GFP_KERNEL);
 
@@ -200,7 +202,8 @@ struct mattx_gang *mattx_gang_find(struct mattx_peer *peer, u64 id)
 
 	spin_lock_irqsave(&table_lock, flags);
 	hash_for_each_possible(gangs_by_id, gang, by_id, id) {
-		if (gang->id == id && gang->peer == peer && kref_get_unless_zero(&gang->ref)) {
+		if (gang->id == id && gang->peer == peer &&
+		    kref_get_unless_zero(&gang->ref)) {
 			found = gang;
 			break;
 		}
@@ -277,8 +280,8 @@ int mattx_gang_for_each(int (*fn)(struct mattx_gang *gang, void *arg), void *arg
  *
  * Context: any, when @gfp says so. Return: the thread, owned by the gang's list, or NULL.
  */
-struct mattx_thread *mattx_thread_add(struct mattx_gang *gang, struct task_struct *task,
-				      gfp_t gfp)
+struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
+				      struct task_struct *task, gfp_t gfp)
 {
 	struct mattx_thread *thread = kzalloc(sizeof(*thread), gfp);
 	unsigned long flags;
@@ -355,13 +358,31 @@ bool mattx_thread_remove(struct mattx_thread *thread)
 	return last;
 }
 
+bool mattx_thread_lock(struct mattx_thread *thread)
+{
+	spin_lock_irq(&thread->gang->lock);
+	if (list_empty(&thread->node)) {
+		spin_unlock_irq(&thread->gang->lock);
+		return false;
+	}
+	spin_lock(&mattx_sighand(thread->task)->siglock);
+	return true;
+}
+
+void mattx_thread_unlock(struct mattx_thread *thread)
+{
+	spin_unlock(&mattx_sighand(thread->task)->siglock);
+	spin_unlock_irq(&thread->gang->lock);
+}
+
 /* The thread that stands for a task; RCU must be held, or @task be current. */
 struct mattx_thread *mattx_thread_find(struct task_struct *task)
 {
 	struct mattx_thread *thread, *found = NULL;
 
 	rcu_read_lock();
-	hash_for_each_possible_rcu(threads_by_task, thread, by_task, (unsigned long)task) {
+	hash_for_each_possible_rcu(threads_by_task, thread, by_task,
+				   (unsigned long)task) {
 		if (thread->task == task) {
 			found = thread;
 			break;
@@ -394,8 +415,8 @@ struct mattx_thread *mattx_gang_any(struct mattx_gang *gang)
 
 	spin_lock_irqsave(&gang->lock, flags);
 	if (!list_empty(&gang->threads))
-		thread = mattx_thread_hold(list_first_entry(&gang->threads,
-							    struct mattx_thread, node));
+		thread = mattx_thread_hold(list_first_entry(
+			&gang->threads, struct mattx_thread, node));
 	spin_unlock_irqrestore(&gang->lock, flags);
 	return thread;
 }
@@ -458,7 +479,8 @@ enum mattx_caller mattx_caller(struct mattx_thread **res)
 	return MATTX_DENY;
 }
 
-bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len)
+bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
+			 unsigned long len)
 {
 	unsigned long end = start + len, flags;
 	bool hit = end < start;
@@ -491,11 +513,13 @@ static void on_exit(void *data, MATTX_TP_EXIT_ARGS)
  * A task was cloned and has not run yet. What a body's job created belongs to the
  * gang and goes to the park before it sees user mode.
  */
-static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
+static void on_fork(void *data, struct task_struct *parent,
+		    struct task_struct *child)
 {
 	struct mattx_thread *thread = mattx_thread_find(parent), *added;
 
-	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) || !same_thread_group(parent, child))
+	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) ||
+	    !same_thread_group(parent, child))
 		return;
 	added = mattx_thread_add(thread->gang, child, GFP_ATOMIC);
 	if (!added) {
@@ -547,9 +571,11 @@ int mattx_gang_init(void)
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		err = -ENOENT;
 		if (probes[i].tp)
-			err = tracepoint_probe_register(probes[i].tp, probes[i].probe, NULL);
+			err = tracepoint_probe_register(probes[i].tp,
+							probes[i].probe, NULL);
 		if (err) {
-			pr_err("tracepoint %s cannot be used: %d\n", probes[i].name, err);
+			pr_err("tracepoint %s cannot be used: %d\n",
+			       probes[i].name, err);
 			goto err_probes;
 		}
 	}

@@ -13,7 +13,7 @@
 #include <linux/workqueue.h>
 #include <uapi/mattx.h>
 
-#define MATTX_NO_CALL	U32_MAX	/* a cause that is no system call */
+#define MATTX_NO_CALL U32_MAX /* a cause that is no system call */
 
 struct file;
 struct mattx_peer;
@@ -33,15 +33,16 @@ struct mattx_thread;
 struct mattx_job {
 	struct list_head node;
 	int (*start)(struct mattx_thread *thread, struct mattx_job *job);
-	void (*done)(struct mattx_thread *thread, struct mattx_job *job, long ret);
+	void (*done)(struct mattx_thread *thread, struct mattx_job *job,
+		     long ret);
 	u32 nr;
 	unsigned long args[6];
 };
 
-enum mattx_order {		/* what a parked thread is told */
-	MATTX_STAY,		/* wait for jobs */
-	MATTX_THAW,		/* go on with the registers it came with */
-	MATTX_AWAKEN,		/* take thread->state and run as the process */
+enum mattx_order {		 /* what a parked thread is told */
+		   MATTX_STAY,	 /* wait for jobs */
+		   MATTX_THAW,	 /* go on with the registers it came with */
+		   MATTX_AWAKEN, /* take thread->state and run as the process */
 };
 
 /**
@@ -51,38 +52,38 @@ enum mattx_order {		/* what a parked thread is told */
  * too, and so does each queued task_work. States: see gang.c.
  */
 struct mattx_thread {
-	struct list_head node;		/* in gang->threads, under gang->lock */
-	struct hlist_node by_task;	/* RCU: mattx_thread_find() */
-	struct mattx_gang *gang;	/* holds a reference */
-	struct task_struct *task;	/* holds a reference */
+	struct list_head node;	   /* in gang->threads, under gang->lock */
+	struct hlist_node by_task; /* RCU: mattx_thread_find() */
+	struct mattx_gang *gang;   /* holds a reference */
+	struct task_struct *task;  /* holds a reference */
 	struct kref ref;
 	struct rcu_head rcu;
-	s32 tid;			/* as the process sees it */
+	s32 tid; /* as the process sees it */
 
-	struct callback_head work;	/* brings the task into the park */
-	struct callback_head kick;	/* interrupts its call */
-	unsigned long flags;		/* MATTX_T_* bits */
-	wait_queue_head_t wait;		/* the parked task waits here */
-	spinlock_t lock;		/* order, jobs, job */
+	struct callback_head work; /* brings the task into the park */
+	struct callback_head kick; /* interrupts its call */
+	unsigned long flags;	   /* MATTX_T_* bits */
+	wait_queue_head_t wait;	   /* the parked task waits here */
+	spinlock_t lock;	   /* order, jobs, job */
 	enum mattx_order order;
-	struct list_head jobs;		/* struct mattx_job, not yet started */
-	struct mattx_job *job;		/* being made, or NULL */
+	struct list_head jobs; /* struct mattx_job, not yet started */
+	struct mattx_job *job; /* being made, or NULL */
 
 	/* Written by the thread when it parks, or by SET_THREAD; read by AWAKEN. */
 	struct mattx_thread_state state;
 	void *xstate;
-	unsigned long scratch;		/* this thread's own user buffer for jobs, 0: none yet */
+	unsigned long scratch; /* this thread's own user buffer for jobs, 0: none yet */
 	unsigned long scratch_len;
-	void *guest;			/* wormhole/rpc.c: what this guest thread waits for */
-	struct restart_block restart;	/* as it was when the thread parked, for a thaw here */
-	u64 asleep_since;		/* sched_clock() when a freeze found it asleep, or 0 */
-	kernel_siginfo_t fatal;		/* with MATTX_T_FATAL */
+	void *guest; /* wormhole/rpc.c: what this guest thread waits for */
+	struct restart_block restart; /* as it was when the thread parked, for a thaw here */
+	u64 asleep_since; /* sched_clock() when a freeze found it asleep, or 0 */
+	kernel_siginfo_t fatal; /* with MATTX_T_FATAL */
 	struct callback_head fatal_work; /* brings it into the park to go home and dump core */
 	struct {
 		u32 code;
-		u64 utime, stime;	/* ns */
-	} end;				/* with MATTX_T_DIE: as the guest's ended; under lock */
-	struct list_head signals;	/* struct mattx_pending to be queued at AWAKEN */
+		u64 utime, stime; /* ns */
+	} end; /* with MATTX_T_DIE: as the guest's ended; under lock */
+	struct list_head signals; /* struct mattx_pending to be queued at AWAKEN */
 };
 
 /**
@@ -90,54 +91,55 @@ struct mattx_thread {
  */
 struct mattx_gang {
 	struct kref ref;
-	u64 id;				/* random, the same on both nodes; 0 before the commit */
+	u64 id; /* random, the same on both nodes; 0 before the commit */
 	enum mattx_gang_role role;
-	enum mattx_gang_state state;	/* under lock */
-	struct mattx_peer *peer;	/* the other side, holds a reference; NULL: none */
-	pid_t tgid;			/* as the process sees itself */
-	struct hlist_node by_id;	/* in the table of gangs */
-	struct list_head node;		/* in the list of all gangs */
+	enum mattx_gang_state state; /* under lock */
+	struct mattx_peer *peer; /* the other side, holds a reference; NULL: none */
+	pid_t tgid;		 /* as the process sees itself */
+	struct hlist_node by_id; /* in the table of gangs */
+	struct list_head node;	 /* in the list of all gangs */
 
-	spinlock_t lock;		/* threads, nr_threads, state */
+	spinlock_t lock; /* threads, nr_threads, state */
 	struct list_head threads;
 	unsigned int nr_threads;
-	wait_queue_head_t wait;		/* state changed, or a thread parked or left */
-	struct mutex door;		/* serialises what handles do */
-	bool bound;			/* a handle is bound; under the table's lock */
+	wait_queue_head_t wait; /* state changed, or a thread parked or left */
+	struct mutex door;	/* serialises what handles do */
+	bool bound;		/* a handle is bound; under the table's lock */
 
-	struct pid *pid;		/* the leader's, holds a reference */
-	struct pid_namespace *pidns;	/* guest: its own; holds a reference */
-	unsigned long stub;		/* address of the code page, 0: none */
+	struct pid *pid;	     /* the leader's, holds a reference */
+	struct pid_namespace *pidns; /* guest: its own; holds a reference */
+	unsigned long stub;	     /* address of the code page, 0: none */
 	unsigned long stub_len;
-	atomic_t sleepers;		/* threads that have not come to AWAKEN's barrier */
-	bool hooked;			/* holds the hooks */
-	bool silent;			/* its exits are not reported to the peer */
+	atomic_t sleepers; /* threads that have not come to AWAKEN's barrier */
+	bool hooked;	   /* holds the hooks */
+	bool silent;	   /* its exits are not reported to the peer */
 
-	struct mattx_range *ranges;	/* under lock */
+	struct mattx_range *ranges; /* under lock */
 	unsigned int nr_ranges;
 
 	/* home: signals that the deputy receives, signal.c */
-	struct wait_queue_entry watch;	/* on sighand->signalfd_wqh */
+	struct wait_queue_entry watch; /* on sighand->signalfd_wqh */
 	wait_queue_head_t *watch_head;
 	bool watching;			/* under lock */
-	struct work_struct signal_work;	/* holds a reference while queued */
-	u64 signals_sent;		/* written by deputy threads under lock */
+	struct work_struct signal_work; /* holds a reference while queued */
+	u64 signals_sent; /* written by deputy threads under lock */
 	/* host: signals for the guest */
-	struct list_head inbox;		/* struct mattx_pending, under lock */
-	u64 signals_seen;		/* under lock */
+	struct list_head inbox; /* struct mattx_pending, under lock */
+	u64 signals_seen;	/* under lock */
 	struct wait_queue_entry stop_watch; /* on the warden's wait_chldexit */
-	int stop_sig;			/* home: stops the deputy; host: last reported; 0: runs */
-	void *sending;			/* what the warden is sending on; under lock */
-	struct list_head shared;	/* to be queued for the process at AWAKEN */
+	int stop_sig; /* home: stops the deputy; host: last reported; 0: runs */
+	void *sending;		 /* what the warden is sending on; under lock */
+	struct list_head shared; /* to be queued for the process at AWAKEN */
 
-	u32 want_nr;			/* call that asked to go home, or MATTX_NO_CALL; under lock */
+	u32 want_nr; /* call that asked to go home, or MATTX_NO_CALL; under lock */
 	char want_cause[MATTX_CAUSE_MAX]; /* why; empty: it did not ask; under lock */
-	int answer;			/* to our commit: 0 or negative errno */
-	bool dying;			/* home: the guest has ended, the deputy follows */
-	u32 leader_code;		/* exit code of the first thread; under lock */
-	u64 total_utime, total_stime;	/* of threads that have ended, ns; under lock */
-	atomic64_t calls;		/* made for it or by it through the wormhole */
-	u64 since;			/* CLOCK_BOOTTIME, ns */
+	int answer;	 /* to our commit: 0 or negative errno */
+	bool dying;	 /* home: the guest has ended, the deputy follows */
+	u32 leader_code; /* exit code of the first thread; under lock */
+	u64 total_utime,
+		total_stime; /* of threads that have ended, ns; under lock */
+	atomic64_t calls;    /* made for it or by it through the wormhole */
+	u64 since;	     /* CLOCK_BOOTTIME, ns */
 	u32 uid;
 	char comm[TASK_COMM_LEN];
 	struct work_struct release_work;
@@ -176,9 +178,9 @@ void mattx_gang_peer_lost(struct mattx_peer *peer);
 
 /* hook side: who is calling? */
 enum mattx_caller {
-	MATTX_NOT_GUEST,	/* run the native call */
-	MATTX_IS_GUEST,		/* consult the table */
-	MATTX_DENY,		/* in a guest's namespace, but no thread of ours: fail */
+	MATTX_NOT_GUEST, /* run the native call */
+	MATTX_IS_GUEST,	 /* consult the table */
+	MATTX_DENY, /* in a guest's namespace, but no thread of ours: fail */
 };
 
 /**
@@ -200,13 +202,15 @@ enum mattx_caller mattx_caller(struct mattx_thread **thread);
  * Tells the daemon and waits until the gang is frozen (or a signal arrives).
  * Return: what the system call has to return: -ERESTARTNOINTR.
  */
-long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *cause);
+long mattx_guest_want_home(struct mattx_thread *thread, u32 nr,
+			   const char *cause);
 
 /**
  * mattx_guest_special() - does [start, start + len) touch a range that is not
  * plain anonymous memory? Context: process.
  */
-bool mattx_guest_special(struct mattx_gang *gang, unsigned long start, unsigned long len);
+bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
+			 unsigned long len);
 
 /* body.c */
 
@@ -225,7 +229,8 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job);
  * Context: any.
  */
 void mattx_body_cancel(struct mattx_thread *thread,
-		       bool (*match)(struct mattx_job *job, void *arg), void *arg);
+		       bool (*match)(struct mattx_job *job, void *arg),
+		       void *arg);
 
 /**
  * mattx_body_scratch() - user memory of the current body thread, for a job's buffers

@@ -5,34 +5,53 @@
 
 #include "gang.h"
 
-#define AWAIT_TIMEOUT	(10 * HZ)	/* far more than the way back from a call takes */
+#define AWAIT_TIMEOUT \
+	(10 * HZ) /* far more than the way back from a call takes */
 
 /* Bits of mattx_thread.flags */
 enum {
-	MATTX_T_BODY,		/* in the park, or out for a job's call: the stub's registers */
-	MATTX_T_PARKED,		/* in the park, waiting */
-	MATTX_T_CALL,		/* out for thread->job */
-	MATTX_T_QUEUED,		/* thread->work is queued by a freeze */
-	MATTX_T_KICKED,		/* thread->kick is queued */
-	MATTX_T_EXITED,		/* the task has passed sched_process_exit */
-	MATTX_T_FATAL,		/* dies of thread->fatal, at home if it can */
-	MATTX_T_LAST,		/* could not go home for it: dies here */
-	MATTX_T_DEPUTY,		/* has been turned into a deputy's thread */
-	MATTX_T_SIGNALS,	/* has signals to forward */
-	MATTX_T_STOP,		/* has to stop the deputy as the guest was stopped */
-	MATTX_T_STOPPING,	/* is on its way to the stop */
-	MATTX_T_DIE,		/* has to end as thread->end says */
+	MATTX_T_BODY, /* in the park, or out for a job's call: the stub's registers */
+	MATTX_T_PARKED,	  /* in the park, waiting */
+	MATTX_T_CALL,	  /* out for thread->job */
+	MATTX_T_QUEUED,	  /* thread->work is queued by a freeze */
+	MATTX_T_KICKED,	  /* thread->kick is queued */
+	MATTX_T_EXITED,	  /* the task has passed sched_process_exit */
+	MATTX_T_FATAL,	  /* dies of thread->fatal, at home if it can */
+	MATTX_T_LAST,	  /* could not go home for it: dies here */
+	MATTX_T_DEPUTY,	  /* has been turned into a deputy's thread */
+	MATTX_T_SIGNALS,  /* has signals to forward */
+	MATTX_T_STOP,	  /* has to stop the deputy as the guest was stopped */
+	MATTX_T_STOPPING, /* is on its way to the stop */
+	MATTX_T_DIE,	  /* has to end as thread->end says */
 };
 
+/*
+ * A task's signal handlers. They are there for current, and for the task of a thread
+ * that is in its gang's list: it has not passed sched_process_exit.
+ */
+static inline struct sighand_struct *mattx_sighand(struct task_struct *task)
+{
+	return rcu_dereference_protected(task->sighand, true);
+}
+
 /* gang.c */
-struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role, enum mattx_gang_state state);
+
+/*
+ * Holds a thread's process's siglock (and gang->lock around it, which keeps the task
+ * from passing sched_process_exit). Return: false when the thread has left its gang.
+ * IRQs are off until mattx_thread_unlock().
+ */
+bool mattx_thread_lock(struct mattx_thread *thread);
+void mattx_thread_unlock(struct mattx_thread *thread);
+struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
+				    enum mattx_gang_state state);
 void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state);
 /* To the new state if it is in the old one. Return: whether it was. */
 bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
 		       enum mattx_gang_state to);
 void mattx_gang_publish(struct mattx_gang *gang, u64 id, struct mattx_peer *peer);
-struct mattx_thread *mattx_thread_add(struct mattx_gang *gang, struct task_struct *task,
-				      gfp_t gfp);
+struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
+				      struct task_struct *task, gfp_t gfp);
 /* Ends membership; the last thread's leaving ends the gang. Any context. Return: was it the last? */
 bool mattx_thread_remove(struct mattx_thread *thread);
 struct mattx_thread *mattx_thread_find(struct task_struct *task);
@@ -48,8 +67,8 @@ int mattx_gang_init(void);
 void mattx_gang_exit(void);
 
 /* freeze.c */
-int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid, unsigned int timeout_ms,
-		      char *cause);
+int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
+		      unsigned int timeout_ms, char *cause);
 void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order);
 int mattx_gang_thaw(struct mattx_gang *gang);
 void mattx_gang_kill(struct mattx_gang *gang);
@@ -64,8 +83,8 @@ void mattx_thread_kick(struct mattx_thread *thread);
 int mattx_body_first_stub(struct mattx_gang *gang, u64 addr, u64 len);
 int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len);
 long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
-int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls, u32 n,
-		     void __user *user, u32 *len);
+int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls,
+		     u32 n, void __user *user, u32 *len);
 void mattx_await_parked(struct mattx_thread *thread);
 void mattx_body_drop_jobs(struct mattx_thread *thread);
 
@@ -75,9 +94,11 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order);
 void mattx_state_detach(void);
 size_t mattx_xstate_size(void);
 int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len);
-int mattx_thread_set(struct mattx_thread *thread, const void __user *buf, u32 len);
+int mattx_thread_set(struct mattx_thread *thread, const void __user *buf,
+		     u32 len);
 int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *state);
-int mattx_process_set(struct mattx_gang *gang, const struct mattx_process_state *state);
+int mattx_process_set(struct mattx_gang *gang,
+		      const struct mattx_process_state *state);
 
 /* restart.c */
 int mattx_restart_init(void);
@@ -90,8 +111,10 @@ void mattx_signal_watch(struct mattx_gang *gang);
 void mattx_signal_unwatch(struct mattx_gang *gang);
 void mattx_signal_forward(struct mattx_thread *thread);
 void mattx_signal_work(struct work_struct *work);
-int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf, u32 *len);
-int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf, u32 len);
+int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf,
+		      u32 *len);
+int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf,
+		      u32 len);
 void mattx_signals_apply(struct mattx_thread *thread);
 int mattx_signal_arrived(struct mattx_gang *gang, s32 tid, const void *info);
 long mattx_warden(struct mattx_gang *gang);
@@ -120,6 +143,7 @@ void mattx_deputy_serve(struct mattx_thread *thread);
 void mattx_gang_ask_home(struct mattx_gang *gang, u32 nr, const char *cause);
 int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm);
 int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit);
-void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bool last);
+void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
+		       bool last);
 
 #endif

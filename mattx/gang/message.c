@@ -23,7 +23,7 @@
 #include "../wormhole/link.h"
 #include "../wormhole/protocol.h"
 
-struct commit_home {		/* payload of a COMMIT that goes home */
+struct commit_home { /* payload of a COMMIT that goes home */
 	__le64 signals_seen;
 	__le32 nr_signals;
 	__le32 pad;
@@ -39,8 +39,8 @@ static void send_aborted(struct mattx_peer *peer, u64 id, int error)
 {
 	struct mattx_frame_error frame = { .error = cpu_to_le32(error) };
 
-	mattx_link_send(peer, MATTX_F_ABORTED, id, &frame, sizeof(frame), NULL, 0,
-			GFP_KERNEL | __GFP_NOFAIL);
+	mattx_link_send(peer, MATTX_F_ABORTED, id, &frame, sizeof(frame), NULL,
+			0, GFP_KERNEL | __GFP_NOFAIL);
 }
 
 /* ------------------------------------------------------------- arm, commit */
@@ -61,7 +61,8 @@ static bool all_wait(struct mattx_gang *gang)
 /* Threads that have just ended a call are on their last steps back to the park. */
 static int await_all(struct mattx_gang *gang)
 {
-	long left = wait_event_killable_timeout(gang->wait, all_wait(gang), AWAIT_TIMEOUT);
+	long left = wait_event_killable_timeout(gang->wait, all_wait(gang),
+						AWAIT_TIMEOUT);
 
 	return left < 0 ? -EINTR : left ? 0 : -EBUSY;
 }
@@ -75,7 +76,8 @@ static void describe_guest(struct mattx_gang *gang)
 		return;
 	get_task_comm(gang->comm, leader->task);
 	rcu_read_lock();
-	gang->uid = from_kuid_munged(&init_user_ns, __task_cred(leader->task)->uid);
+	gang->uid =
+		from_kuid_munged(&init_user_ns, __task_cred(leader->task)->uid);
 	rcu_read_unlock();
 	mattx_thread_put(leader);
 }
@@ -122,7 +124,9 @@ int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
 		return err;
 	if (gang->role == MATTX_ROLE_HOST)
 		return arm_guest(gang, arm);
-	return mattx_gang_change(gang, MATTX_GANG_DEPUTY, MATTX_GANG_ARMED) ? 0 : -EINVAL;
+	return mattx_gang_change(gang, MATTX_GANG_DEPUTY, MATTX_GANG_ARMED) ?
+		       0 :
+		       -EINVAL;
 }
 
 static int send_commit_home(struct mattx_gang *gang)
@@ -143,8 +147,9 @@ static int send_commit_home(struct mattx_gang *gang)
 	}
 	head.signals_seen = cpu_to_le64(seen);
 	head.nr_signals = cpu_to_le32(n);
-	err = mattx_link_send(gang->peer, MATTX_F_COMMIT, gang->id, &head, sizeof(head),
-			      frames, n * sizeof(*frames), GFP_KERNEL);
+	err = mattx_link_send(gang->peer, MATTX_F_COMMIT, gang->id, &head,
+			      sizeof(head), frames, n * sizeof(*frames),
+			      GFP_KERNEL);
 	kvfree(frames);
 	return err;
 }
@@ -157,14 +162,16 @@ static int commit_once(struct mattx_gang *gang)
 	if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_COMMITTING))
 		return -EINVAL;
 	gang->answer = -EINPROGRESS;
-	err = gang->role == MATTX_ROLE_HOME ? send_plain(gang->peer, MATTX_F_COMMIT, gang->id) :
-					      send_commit_home(gang);
+	err = gang->role == MATTX_ROLE_HOME ?
+		      send_plain(gang->peer, MATTX_F_COMMIT, gang->id) :
+		      send_commit_home(gang);
 	if (err) {
 		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
 		return err;
 	}
-	if (wait_event_killable(gang->wait, READ_ONCE(gang->answer) != -EINPROGRESS))
-		return -EINTR;	/* the answer finds its own way */
+	if (wait_event_killable(gang->wait,
+				READ_ONCE(gang->answer) != -EINPROGRESS))
+		return -EINTR; /* the answer finds its own way */
 	return READ_ONCE(gang->answer);
 }
 
@@ -201,7 +208,7 @@ int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit)
 	}
 	do {
 		err = commit_once(gang);
-	} while (err == -EAGAIN);	/* signals crossed it: they have arrived now */
+	} while (err == -EAGAIN); /* signals crossed it: they have arrived now */
 	return err;
 }
 
@@ -220,8 +227,8 @@ static void become_deputy(struct mattx_gang *gang)
 	list_for_each_entry(thread, &gang->threads, node)
 		wake_up(&thread->wait);
 	spin_unlock_irq(&gang->lock);
-	pr_info("PID %d (%s) has moved to node %s\n", pid_nr(gang->pid), gang->comm,
-		mattx_peer_name(gang->peer));
+	pr_info("PID %d (%s) has moved to node %s\n", pid_nr(gang->pid),
+		gang->comm, mattx_peer_name(gang->peer));
 }
 
 /**
@@ -254,7 +261,7 @@ static void take_times(struct mattx_thread *thread)
 		current->stime = max(current->stime, thread->end.stime);
 		return;
 	}
-	spin_lock_irq(&current->sighand->siglock);
+	spin_lock_irq(&mattx_sighand(current)->siglock);
 	utime = current->signal->utime;
 	stime = current->signal->stime;
 	for_each_thread(current, t) {
@@ -263,7 +270,7 @@ static void take_times(struct mattx_thread *thread)
 		utime += t->utime;
 		stime += t->stime;
 	}
-	spin_unlock_irq(&current->sighand->siglock);
+	spin_unlock_irq(&mattx_sighand(current)->siglock);
 	if (thread->end.utime > utime)
 		current->utime = max(current->utime, thread->end.utime - utime);
 	if (thread->end.stime > stime)
@@ -328,7 +335,8 @@ void mattx_deputy_serve(struct mattx_thread *thread)
  * @last: it was the gang's last
  * Context: the tracepoint, preemption off.
  */
-void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bool last)
+void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
+		       bool last)
 {
 	struct mattx_gang *gang = thread->gang;
 	struct signal_struct *signal = task->signal;
@@ -346,12 +354,13 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bo
 		return;
 	if (gang->role == MATTX_ROLE_HOME) {
 		if (last)
-			mattx_link_send(gang->peer, MATTX_F_KILL, gang->id, NULL, 0, NULL, 0,
-					GFP_ATOMIC);
+			mattx_link_send(gang->peer, MATTX_F_KILL, gang->id,
+					NULL, 0, NULL, 0, GFP_ATOMIC);
 		return;
 	}
 	if (last) {
-		frame.code = cpu_to_le32(group ? signal->group_exit_code : gang->leader_code);
+		frame.code = cpu_to_le32(group ? signal->group_exit_code :
+						 gang->leader_code);
 		frame.utime = cpu_to_le64(gang->total_utime);
 		frame.stime = cpu_to_le64(gang->total_stime);
 	} else if (group) {
@@ -361,16 +370,19 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task, bo
 		frame.utime = cpu_to_le64(task->utime);
 		frame.stime = cpu_to_le64(task->stime);
 	}
-	mattx_link_send(gang->peer, last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT, gang->id,
-			&frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
+	mattx_link_send(gang->peer,
+			last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
+			gang->id, &frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
 }
 
 static bool is_deputy(struct mattx_gang *gang)
 {
-	return gang->role == MATTX_ROLE_HOME && READ_ONCE(gang->state) == MATTX_GANG_DEPUTY;
+	return gang->role == MATTX_ROLE_HOME &&
+	       READ_ONCE(gang->state) == MATTX_GANG_DEPUTY;
 }
 
-static void on_exit_frame(struct mattx_gang *gang, u16 type, const struct mattx_frame_exit *f)
+static void on_exit_frame(struct mattx_gang *gang, u16 type,
+			  const struct mattx_frame_exit *f)
 {
 	struct mattx_thread *thread;
 
@@ -433,8 +445,8 @@ static void on_commit_out(struct mattx_peer *peer, struct mattx_gang *gang)
 	gang->silent = false;
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
 	mattx_gang_order(gang, MATTX_AWAKEN);
-	pr_info("PID %d (%s) has come from node %s, where it is PID %d\n", pid_nr(gang->pid),
-		gang->comm, mattx_peer_name(peer), gang->tgid);
+	pr_info("PID %d (%s) has come from node %s, where it is PID %d\n",
+		pid_nr(gang->pid), gang->comm, mattx_peer_name(peer), gang->tgid);
 }
 
 static int keep_frames(struct mattx_gang *gang, const void *payload, size_t len)
@@ -447,13 +459,15 @@ static int keep_frames(struct mattx_gang *gang, const void *payload, size_t len)
 	if (len < sizeof(*head))
 		return -EPROTO;
 	n = le32_to_cpu(head->nr_signals);
-	if ((len - sizeof(*head)) % sizeof(*frame) || (len - sizeof(*head)) / sizeof(*frame) != n)
+	if ((len - sizeof(*head)) % sizeof(*frame) ||
+	    (len - sizeof(*head)) / sizeof(*frame) != n)
 		return -EPROTO;
 	if (le64_to_cpu(head->signals_seen) != READ_ONCE(gang->signals_sent))
 		return -EAGAIN;
 	for (i = 0; i < n && !err; i++) {
-		err = mattx_signal_keep(gang, le32_to_cpu(frame[i].tid), frame[i].info);
-		if (err == -ESRCH)	/* to a thread that has ended */
+		err = mattx_signal_keep(gang, le32_to_cpu(frame[i].tid),
+					frame[i].info);
+		if (err == -ESRCH) /* to a thread that has ended */
 			err = 0;
 	}
 	return err;
@@ -465,8 +479,9 @@ static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
 	int err = -ESTALE;
 
 	if (READ_ONCE(gang->state) == MATTX_GANG_ARMED)
-		err = mattx_fault(MATTX_FAULT_COMMIT_REFUSED) ? -ESTALE :
-								keep_frames(gang, payload, len);
+		err = mattx_fault(MATTX_FAULT_COMMIT_REFUSED) ?
+			      -ESTALE :
+			      keep_frames(gang, payload, len);
 	if (!err && !mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_DEAD))
 		err = -ESTALE;
 	if (err) {
@@ -476,8 +491,8 @@ static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
 	gang->silent = true;
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
 	mattx_gang_order(gang, MATTX_AWAKEN);
-	pr_info("PID %d (%s) has come home from node %s\n", pid_nr(gang->pid), gang->comm,
-		mattx_peer_name(peer));
+	pr_info("PID %d (%s) has come home from node %s\n", pid_nr(gang->pid),
+		gang->comm, mattx_peer_name(peer));
 }
 
 static void on_committed(struct mattx_gang *gang)
@@ -515,14 +530,16 @@ static void on_aborted(struct mattx_gang *gang, const void *payload, size_t len)
 	wake_up_all(&gang->wait);
 }
 
-static void on_signal_frame(struct mattx_gang *gang, const void *payload, size_t len)
+static void on_signal_frame(struct mattx_gang *gang, const void *payload,
+			    size_t len)
 {
 	const struct mattx_frame_signal *frame = payload;
 
 	if (gang->role != MATTX_ROLE_HOST || len != sizeof(*frame) ||
 	    mattx_signal_arrived(gang, le32_to_cpu(frame->tid), frame->info))
-		pr_warn_ratelimited("PID %d: a signal from home was not understood\n",
-				    pid_nr(gang->pid));
+		pr_warn_ratelimited(
+			"PID %d: a signal from home was not understood\n",
+			pid_nr(gang->pid));
 }
 
 void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
@@ -559,8 +576,10 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 		break;
 	case MATTX_F_STOPPED:
 		if (is_deputy(gang) && len == sizeof(struct mattx_frame_exit))
-			mattx_signal_stopped(gang, le32_to_cpu(((const struct mattx_frame_exit *)
-								payload)->code));
+			mattx_signal_stopped(
+				gang,
+				le32_to_cpu(((const struct mattx_frame_exit *)payload)
+						    ->code));
 		break;
 	case MATTX_F_CONTINUED:
 		if (is_deputy(gang))
@@ -584,7 +603,8 @@ static int lose(struct mattx_gang *gang, void *arg)
 
 	if (gang->peer != peer || READ_ONCE(gang->state) == MATTX_GANG_DEAD)
 		return 0;
-	if (gang->role == MATTX_ROLE_HOME && READ_ONCE(gang->state) == MATTX_GANG_COMMITTING) {
+	if (gang->role == MATTX_ROLE_HOME &&
+	    READ_ONCE(gang->state) == MATTX_GANG_COMMITTING) {
 		/* its copy there is dead and has done nothing through us */
 		gang->silent = true;
 		mattx_gang_thaw(gang);
@@ -592,8 +612,8 @@ static int lose(struct mattx_gang *gang, void *arg)
 		wake_up_all(&gang->wait);
 		return 0;
 	}
-	pr_warn("PID %d (%s) is killed: node %s, %s, is gone\n", pid_nr(gang->pid), gang->comm,
-		mattx_peer_name(peer),
+	pr_warn("PID %d (%s) is killed: node %s, %s, is gone\n",
+		pid_nr(gang->pid), gang->comm, mattx_peer_name(peer),
 		gang->role == MATTX_ROLE_HOME ? "where it ran" : "its home");
 	gang->silent = true;
 	mattx_gang_kill(gang);

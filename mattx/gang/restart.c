@@ -111,14 +111,16 @@ static s64 clock_offset(clockid_t clock)
 #endif
 }
 
-static void capture_futex(struct mattx_restart *r, const struct restart_block *block)
+static void capture_futex(struct mattx_restart *r,
+			  const struct restart_block *block)
 {
 	u32 flags = block->futex.flags;
 
 	r->addr = (unsigned long)block->futex.uaddr;
 	r->val = block->futex.val;
 	r->bitset = block->futex.bitset;
-	r->flags = (flags & MATTX_KFUTEX_SHARED ? 1 : 0) | (flags & MATTX_KFUTEX_CLOCKRT ? 2 : 0) |
+	r->flags = (flags & MATTX_KFUTEX_SHARED ? 1 : 0) |
+		   (flags & MATTX_KFUTEX_CLOCKRT ? 2 : 0) |
 		   (flags & MATTX_KFUTEX_TIMEOUT ? 4 : 0);
 	r->time = block->futex.time +
 		  (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
@@ -129,10 +131,12 @@ static void apply_futex(const struct mattx_restart *r, struct restart_block *blo
 	block->futex.uaddr = (u32 __user *)(unsigned long)r->addr;
 	block->futex.val = r->val;
 	block->futex.bitset = r->bitset;
-	block->futex.flags = MATTX_KFUTEX_BASE | (r->flags & 1 ? MATTX_KFUTEX_SHARED : 0) |
+	block->futex.flags = MATTX_KFUTEX_BASE |
+			     (r->flags & 1 ? MATTX_KFUTEX_SHARED : 0) |
 			     (r->flags & 2 ? MATTX_KFUTEX_CLOCKRT : 0) |
 			     (r->flags & 4 ? MATTX_KFUTEX_TIMEOUT : 0);
-	block->futex.time = r->time - (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
+	block->futex.time =
+		r->time - (r->flags & 2 ? 0 : clock_offset(CLOCK_MONOTONIC));
 }
 
 /*
@@ -145,10 +149,14 @@ static s64 wait_timeout(const struct mattx_regs *regs)
 	struct __kernel_timespec ts;
 
 	if (regs->orig_ax != __NR_epoll_pwait2)
-		return (s32)regs->r10 < 0 ? -1 : (s32)regs->r10 * (s64)NSEC_PER_MSEC;
-	if (!regs->r10 || copy_from_user(&ts, (void __user *)(unsigned long)regs->r10, sizeof(ts)))
+		return (s32)regs->r10 < 0 ? -1 :
+					    (s32)regs->r10 * (s64)NSEC_PER_MSEC;
+	if (!regs->r10 ||
+	    copy_from_user(&ts, (void __user *)(unsigned long)regs->r10,
+			   sizeof(ts)))
 		return -1;
-	return ts.tv_sec > KTIME_SEC_MAX ? -1 : ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return ts.tv_sec > KTIME_SEC_MAX ? -1 :
+					   ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
 /* regs->ax is -ERESTARTNOHAND, made of -EINTR: a wait with a time-out goes on for its rest. */
@@ -158,7 +166,8 @@ static void capture_wait(struct mattx_thread *thread)
 	struct mattx_restart *r = &thread->state.restart;
 	s64 timeout, slept = 0;
 
-	if (regs->orig_ax != __NR_epoll_wait && regs->orig_ax != __NR_epoll_pwait &&
+	if (regs->orig_ax != __NR_epoll_wait &&
+	    regs->orig_ax != __NR_epoll_pwait &&
 	    regs->orig_ax != __NR_epoll_pwait2)
 		return;
 	timeout = wait_timeout(regs);
@@ -169,7 +178,8 @@ static void capture_wait(struct mattx_thread *thread)
 	r->kind = MATTX_RESTART_WAIT;
 	r->val = regs->orig_ax;
 	r->flags = 1;
-	r->time = ktime_get_ns() + clock_offset(CLOCK_MONOTONIC) + max_t(s64, timeout - slept, 0);
+	r->time = ktime_get_ns() + clock_offset(CLOCK_MONOTONIC) +
+		  max_t(s64, timeout - slept, 0);
 	regs->ax = -ERESTART_RESTARTBLOCK;
 }
 
@@ -179,7 +189,8 @@ static void apply_wait(struct mattx_thread *thread)
 	const struct mattx_restart *r = &thread->state.restart;
 
 	mattx_wait_rewind(&thread->state.regs, r->val,
-			  r->time - clock_offset(CLOCK_MONOTONIC) - ktime_get_ns());
+			  r->time - clock_offset(CLOCK_MONOTONIC) -
+				  ktime_get_ns());
 }
 
 /**
@@ -221,7 +232,8 @@ void mattx_restart_capture(struct mattx_thread *thread)
 		r->val = block->poll.nfds;
 		r->flags = block->poll.has_timeout;
 		if (block->poll.has_timeout)
-			r->time = block->poll.tv_sec * NSEC_PER_SEC + block->poll.tv_nsec +
+			r->time = block->poll.tv_sec * NSEC_PER_SEC +
+				  block->poll.tv_nsec +
 				  clock_offset(CLOCK_MONOTONIC);
 		break;
 	case MATTX_RESTART_NANOSLEEP:
@@ -230,7 +242,8 @@ void mattx_restart_capture(struct mattx_thread *thread)
 		r->val = block->nanosleep.clockid;
 		r->rmtp_type = block->nanosleep.type;
 		r->addr = (unsigned long)block->nanosleep.rmtp;
-		r->time = block->nanosleep.expires + clock_offset(block->nanosleep.clockid);
+		r->time = block->nanosleep.expires +
+			  clock_offset(block->nanosleep.clockid);
 		break;
 	}
 }

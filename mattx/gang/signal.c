@@ -26,11 +26,11 @@
 #include "../wormhole/link.h"
 #include "../wormhole/protocol.h"
 
-#define SIGINFO_SIZE	128	/* siginfo_t of user space */
+#define SIGINFO_SIZE 128 /* siginfo_t of user space */
 
 struct mattx_pending {
 	struct list_head node;
-	s32 tid;		/* 0: to the process */
+	s32 tid; /* 0: to the process */
 	kernel_siginfo_t info;
 };
 
@@ -81,7 +81,8 @@ static void alert(struct mattx_thread *thread)
 /* Which threads have signals? One of them takes those of the process. */
 void mattx_signal_work(struct work_struct *work)
 {
-	struct mattx_gang *gang = container_of(work, struct mattx_gang, signal_work);
+	struct mattx_gang *gang =
+		container_of(work, struct mattx_gang, signal_work);
 	struct mattx_thread *thread, *taker = NULL;
 	struct sighand_struct *sighand;
 	bool shared;
@@ -91,7 +92,7 @@ void mattx_signal_work(struct work_struct *work)
 		goto out;
 	thread = list_first_entry(&gang->threads, struct mattx_thread, node);
 	/* a thread in our list has not passed sched_process_exit: it has its sighand */
-	sighand = thread->task->sighand;
+	sighand = mattx_sighand(thread->task);
 	spin_lock(&sighand->siglock);
 	shared = has_signal(&thread->task->signal->shared_pending);
 	list_for_each_entry(thread, &gang->threads, node) {
@@ -118,7 +119,8 @@ void mattx_signal_poke(struct mattx_gang *gang)
 }
 
 /* A signal is being queued. siglock is held, IRQs are off. */
-static int on_signal(struct wait_queue_entry *entry, unsigned int mode, int sync, void *key)
+static int on_signal(struct wait_queue_entry *entry, unsigned int mode,
+		     int sync, void *key)
 {
 	mattx_signal_poke(container_of(entry, struct mattx_gang, watch));
 	return 0;
@@ -134,9 +136,10 @@ void mattx_signal_watch(struct mattx_gang *gang)
 
 	spin_lock_irq(&gang->lock);
 	if (!gang->watching && !list_empty(&gang->threads)) {
-		thread = list_first_entry(&gang->threads, struct mattx_thread, node);
+		thread = list_first_entry(&gang->threads, struct mattx_thread,
+					  node);
 		init_waitqueue_func_entry(&gang->watch, on_signal);
-		gang->watch_head = &thread->task->sighand->signalfd_wqh;
+		gang->watch_head = &mattx_sighand(thread->task)->signalfd_wqh;
 		add_wait_queue(gang->watch_head, &gang->watch);
 		gang->watching = true;
 	}
@@ -163,11 +166,11 @@ static int take_signal(struct mattx_thread *thread, kernel_siginfo_t *info,
 	if (test_bit(MATTX_T_STOPPING, &thread->flags))
 		sigaddset(&mask, thread->gang->stop_sig);
 	clear_siginfo(info);
-	spin_lock_irq(&current->sighand->siglock);
+	spin_lock_irq(&mattx_sighand(current)->siglock);
 	sig = mattx_dequeue_signal(&mask, info, type);
 	current->jobctl &= ~JOBCTL_STOP_DEQUEUED;
 	recalc_sigpending();
-	spin_unlock_irq(&current->sighand->siglock);
+	spin_unlock_irq(&mattx_sighand(current)->siglock);
 	return sig;
 }
 
@@ -186,8 +189,9 @@ void mattx_signal_forward(struct mattx_thread *thread)
 
 	clear_bit(MATTX_T_SIGNALS, &thread->flags);
 	if (READ_ONCE(gang->state) != MATTX_GANG_DEPUTY || READ_ONCE(gang->dying))
-		return;	/* what is pending now is for the deputy itself */
-	while (has_signal(&current->pending) || has_signal(&current->signal->shared_pending)) {
+		return; /* what is pending now is for the deputy itself */
+	while (has_signal(&current->pending) ||
+	       has_signal(&current->signal->shared_pending)) {
 		if (!take_signal(thread, &info, &type))
 			break;
 		memset(&frame, 0, sizeof(frame));
@@ -197,8 +201,9 @@ void mattx_signal_forward(struct mattx_thread *thread)
 		spin_lock_irq(&gang->lock);
 		gang->signals_sent++;
 		spin_unlock_irq(&gang->lock);
-		mattx_link_send(gang->peer, MATTX_F_SIGNAL, gang->id, &frame, sizeof(frame),
-				NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
+		mattx_link_send(gang->peer, MATTX_F_SIGNAL, gang->id, &frame,
+				sizeof(frame), NULL, 0,
+				GFP_KERNEL | __GFP_NOFAIL);
 	}
 }
 
@@ -360,15 +365,17 @@ static struct mattx_thread *taker(struct mattx_gang *gang, int sig)
 	return found;
 }
 
-/* Turns the newest @sig of @task's own into one of the process. */
-static void make_shared(struct task_struct *task, int sig)
+/* Turns the newest @sig of a thread's own into one of the process. */
+static void make_shared(struct mattx_thread *thread, int sig)
 {
-	struct sigpending *shared = &task->signal->shared_pending;
+	struct sigpending *own = &thread->task->pending;
+	struct sigpending *shared = &thread->task->signal->shared_pending;
 	struct sigqueue *q, *newest = NULL;
 	bool others = false;
 
-	spin_lock_irq(&task->sighand->siglock);
-	list_for_each_entry(q, &task->pending.list, list) {
+	if (!mattx_thread_lock(thread))
+		return;
+	list_for_each_entry(q, &own->list, list) {
 		if (q->info.si_signo != sig)
 			continue;
 		others = newest;
@@ -378,9 +385,9 @@ static void make_shared(struct task_struct *task, int sig)
 		list_move_tail(&newest->list, &shared->list);
 		sigaddset(&shared->signal, sig);
 		if (!others)
-			sigdelset(&task->pending.signal, sig);
+			sigdelset(&own->signal, sig);
 	}
-	spin_unlock_irq(&task->sighand->siglock);
+	mattx_thread_unlock(thread);
 }
 
 /* Sends a signal to a process of which no thread takes it now. */
@@ -392,11 +399,12 @@ static void send_shared(struct mattx_gang *gang, struct mattx_thread *leader,
 	int sig = info->si_signo;
 
 	/* one of each ordinary signal is all that can be pending */
-	if (sig < SIGRTMIN && sigismember(&task->signal->shared_pending.signal, sig))
+	if (sig < SIGRTMIN &&
+	    sigismember(&task->signal->shared_pending.signal, sig))
 		return;
 	if (send_sig_info(sig, info, task))
 		return;
-	make_shared(task, sig);
+	make_shared(leader, sig);
 	/* somebody may have unblocked it meanwhile without finding it */
 	thread = taker(gang, sig);
 	if (!thread)
@@ -435,8 +443,10 @@ static struct mattx_pending *inbox_next(struct mattx_gang *gang)
 	struct mattx_pending *p = NULL;
 
 	spin_lock_irq(&gang->lock);
-	if (gang->state == MATTX_GANG_GUEST || gang->state == MATTX_GANG_FREEZING) {
-		p = list_first_entry_or_null(&gang->inbox, struct mattx_pending, node);
+	if (gang->state == MATTX_GANG_GUEST ||
+	    gang->state == MATTX_GANG_FREEZING) {
+		p = list_first_entry_or_null(&gang->inbox, struct mattx_pending,
+					     node);
 		if (p)
 			list_del(&p->node);
 		gang->sending = p;
@@ -472,8 +482,9 @@ static void report_stop(struct mattx_gang *gang)
 	gang->stop_sig = sig;
 	frame.tid = cpu_to_le32(gang->tgid);
 	frame.code = cpu_to_le32(sig);
-	mattx_link_send(gang->peer, sig ? MATTX_F_STOPPED : MATTX_F_CONTINUED, gang->id,
-			&frame, sizeof(frame), NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
+	mattx_link_send(gang->peer, sig ? MATTX_F_STOPPED : MATTX_F_CONTINUED,
+			gang->id, &frame, sizeof(frame), NULL, 0,
+			GFP_KERNEL | __GFP_NOFAIL);
 }
 
 static bool warden_wakes(struct mattx_gang *gang)
@@ -487,9 +498,11 @@ static bool warden_wakes(struct mattx_gang *gang)
 }
 
 /* A child of the warden's, the guest, has been stopped, continued or has ended. */
-static int on_child(struct wait_queue_entry *entry, unsigned int mode, int sync, void *key)
+static int on_child(struct wait_queue_entry *entry, unsigned int mode, int sync,
+		    void *key)
 {
-	struct mattx_gang *gang = container_of(entry, struct mattx_gang, stop_watch);
+	struct mattx_gang *gang =
+		container_of(entry, struct mattx_gang, stop_watch);
 
 	wake_up_all(&gang->wait);
 	return 0;
@@ -523,7 +536,8 @@ long mattx_warden(struct mattx_gang *gang)
 {
 	long ret;
 
-	if (gang->role != MATTX_ROLE_HOST || task_active_pid_ns(current) != gang->pidns ||
+	if (gang->role != MATTX_ROLE_HOST ||
+	    task_active_pid_ns(current) != gang->pidns ||
 	    !is_child_reaper(task_pid(current)))
 		return -EPERM;
 	init_waitqueue_func_entry(&gang->stop_watch, on_child);
@@ -606,11 +620,17 @@ int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf, u32 *l
 	}
 	if (tid && test_bit(MATTX_T_FATAL, &thread->flags))
 		add_info(&infos, &thread->fatal);
-	spin_lock_irq(&thread->task->sighand->siglock);
-	add_pending(&infos, tid ? &thread->task->pending : &thread->task->signal->shared_pending);
-	spin_unlock_irq(&thread->task->sighand->siglock);
+	if (mattx_thread_lock(thread)) {
+		add_pending(&infos, tid ? &thread->task->pending :
+					  &thread->task->signal->shared_pending);
+		mattx_thread_unlock(thread);
+	} else {
+		err = -ESRCH;
+	}
 	*len = infos.n * SIGINFO_SIZE;
-	if (infos.n > infos.room)
+	if (err)
+		*len = 0;
+	else if (infos.n > infos.room)
 		err = -ENOSPC;
 	else if (copy_to_user(buf, infos.info, *len))
 		err = -EFAULT;
@@ -640,7 +660,8 @@ int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info)
 	p = pending_new(tid, info);
 	if (p) {
 		spin_lock_irq(&gang->lock);
-		list_add_tail(&p->node, thread ? &thread->signals : &gang->shared);
+		list_add_tail(&p->node,
+			      thread ? &thread->signals : &gang->shared);
 		spin_unlock_irq(&gang->lock);
 	}
 	mattx_thread_put(thread);
@@ -651,7 +672,8 @@ int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info)
  * mattx_signals_set() - signals to be queued when the gang awakens
  * Replaces what was set before. Context: process. Return: 0 or a negative errno.
  */
-int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf, u32 len)
+int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf,
+		      u32 len)
 {
 	struct mattx_thread *thread = NULL;
 	u8 info[SIGINFO_SIZE];
@@ -697,9 +719,10 @@ void mattx_signals_apply(struct mattx_thread *thread)
 	}
 	list_for_each_entry_safe(p, next, &shared, node) {
 		if (p->info.si_signo >= SIGRTMIN ||
-		    !sigismember(&current->signal->shared_pending.signal, p->info.si_signo)) {
+		    !sigismember(&current->signal->shared_pending.signal,
+				 p->info.si_signo)) {
 			send_sig_info(p->info.si_signo, &p->info, current);
-			make_shared(current, p->info.si_signo);
+			make_shared(thread, p->info.si_signo);
 		}
 		kfree(p);
 	}

@@ -24,20 +24,36 @@
 #include "../fault.h"
 #include "../main.h"
 
-#define USER_FLAGS	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | \
-			 X86_EFLAGS_SF | X86_EFLAGS_TF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
-			 X86_EFLAGS_RF | X86_EFLAGS_AC | X86_EFLAGS_ID)
+#define USER_FLAGS \
+	(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF | \
+	 X86_EFLAGS_SF | X86_EFLAGS_TF | X86_EFLAGS_DF | X86_EFLAGS_OF | \
+	 X86_EFLAGS_RF | X86_EFLAGS_AC | X86_EFLAGS_ID)
 
 /* -------------------------------------------------------------- registers */
 
 static void regs_get(struct mattx_regs *to, const struct pt_regs *from)
 {
-	*to = (struct mattx_regs) {
-		.r15 = from->r15, .r14 = from->r14, .r13 = from->r13, .r12 = from->r12,
-		.bp = from->bp, .bx = from->bx, .r11 = from->r11, .r10 = from->r10,
-		.r9 = from->r9, .r8 = from->r8, .ax = from->ax, .cx = from->cx,
-		.dx = from->dx, .si = from->si, .di = from->di, .orig_ax = from->orig_ax,
-		.ip = from->ip, .cs = from->cs, .flags = from->flags, .sp = from->sp,
+	*to = (struct mattx_regs){
+		.r15 = from->r15,
+		.r14 = from->r14,
+		.r13 = from->r13,
+		.r12 = from->r12,
+		.bp = from->bp,
+		.bx = from->bx,
+		.r11 = from->r11,
+		.r10 = from->r10,
+		.r9 = from->r9,
+		.r8 = from->r8,
+		.ax = from->ax,
+		.cx = from->cx,
+		.dx = from->dx,
+		.si = from->si,
+		.di = from->di,
+		.orig_ax = from->orig_ax,
+		.ip = from->ip,
+		.cs = from->cs,
+		.flags = from->flags,
+		.sp = from->sp,
 		.ss = from->ss,
 	};
 	mattx_read_bases(&to->fs_base, &to->gs_base);
@@ -74,7 +90,8 @@ static bool regs_valid(const struct mattx_regs *regs)
 {
 	s64 nr = regs->orig_ax, ax = regs->ax;
 
-	if (regs->cs != __USER_CS || regs->ip >= TASK_SIZE_MAX || regs->sp >= TASK_SIZE_MAX)
+	if (regs->cs != __USER_CS || regs->ip >= TASK_SIZE_MAX ||
+	    regs->sp >= TASK_SIZE_MAX)
 		return false;
 	if (regs->fs_base >= TASK_SIZE_MAX || regs->gs_base >= TASK_SIZE_MAX)
 		return false;
@@ -116,7 +133,8 @@ void mattx_state_capture(struct mattx_thread *thread)
 
 	memset(s, 0, sizeof(*s));
 	s->tid = thread->tid;
-	if ((long)regs->orig_ax >= 0 && (long)regs->ax == -EINTR && restart_eintr(regs->orig_ax))
+	if ((long)regs->orig_ax >= 0 && (long)regs->ax == -EINTR &&
+	    restart_eintr(regs->orig_ax))
 		regs->ax = -ERESTARTNOHAND;
 	regs_get(&s->regs, regs);
 	s->blocked = current->blocked.sig[0];
@@ -168,8 +186,10 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
 		current->sas_ss_size = s->sas_size;
 		current->sas_ss_flags = s->sas_flags;
 		mattx_robust_list(current) =
-			(struct robust_list_head __user *)(unsigned long)s->robust_list;
-		current->clear_child_tid = (int __user *)(unsigned long)s->clear_child_tid;
+			(struct robust_list_head __user *)(unsigned long)
+				s->robust_list;
+		current->clear_child_tid =
+			(int __user *)(unsigned long)s->clear_child_tid;
 		mattx_rseq_set(s->rseq, s->rseq_len, s->rseq_sig);
 		mattx_restart_apply(thread);
 	} else {
@@ -256,7 +276,7 @@ int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len)
 	if (!regset)
 		return -ENODEV;
 	if (s->regs.cs != __USER_CS)
-		return -ENOEXEC;	/* a 32-bit thread */
+		return -ENOEXEC; /* a 32-bit thread */
 	s->xstate_len = mattx_xstate_size();
 	*len = sizeof(*s) + s->xstate_len;
 	if (have < *len)
@@ -280,7 +300,8 @@ int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len)
 	return 0;
 }
 
-static void set_cpu_time(struct task_struct *task, const struct mattx_thread_state *s)
+static void set_cpu_time(struct task_struct *task,
+			 const struct mattx_thread_state *s)
 {
 	unsigned long flags;
 
@@ -298,17 +319,21 @@ static void set_cpu_time(struct task_struct *task, const struct mattx_thread_sta
 	task->nivcsw = s->nivcsw;
 }
 
-static bool state_valid(const struct mattx_thread_state *s, const struct mattx_thread *thread)
+static bool state_valid(const struct mattx_thread_state *s,
+			const struct mattx_thread *thread)
 {
 	if (s->tid != thread->tid || !regs_valid(&s->regs) ||
 	    s->xstate_len != mattx_xstate_size())
 		return false;
-	if (s->robust_list >= TASK_SIZE_MAX || s->clear_child_tid >= TASK_SIZE_MAX ||
-	    s->rseq >= TASK_SIZE_MAX || s->rseq_len > PAGE_SIZE || s->pad)
+	if (s->robust_list >= TASK_SIZE_MAX ||
+	    s->clear_child_tid >= TASK_SIZE_MAX || s->rseq >= TASK_SIZE_MAX ||
+	    s->rseq_len > PAGE_SIZE || s->pad)
 		return false;
-	if (s->restart.addr >= TASK_SIZE_MAX || s->restart.kind > MATTX_RESTART_WAIT)
+	if (s->restart.addr >= TASK_SIZE_MAX ||
+	    s->restart.kind > MATTX_RESTART_WAIT)
 		return false;
-	return (s64)s->regs.ax != -ERESTART_RESTARTBLOCK || s->restart.kind != MATTX_RESTART_NONE;
+	return (s64)s->regs.ax != -ERESTART_RESTARTBLOCK ||
+	       s->restart.kind != MATTX_RESTART_NONE;
 }
 
 /**
@@ -339,7 +364,8 @@ int mattx_thread_set(struct mattx_thread *thread, const void __user *buf, u32 le
 	wait_off_cpu(thread->task);
 	if (copy_from_user(thread->xstate, buf + sizeof(s), s.xstate_len))
 		return -EFAULT;
-	err = regset->set(thread->task, regset, 0, s.xstate_len, thread->xstate, NULL);
+	err = regset->set(thread->task, regset, 0, s.xstate_len, thread->xstate,
+			  NULL);
 	if (err)
 		return err;
 	set_cpu_time(thread->task, &s);
@@ -357,8 +383,10 @@ static void get_clocks(struct mattx_process_state *s, struct task_struct *task)
 #ifdef CONFIG_TIME_NS
 	task_lock(task);
 	if (task->nsproxy) {
-		s->monotonic += timespec64_to_ns(&task->nsproxy->time_ns->offsets.monotonic);
-		s->boottime += timespec64_to_ns(&task->nsproxy->time_ns->offsets.boottime);
+		s->monotonic += timespec64_to_ns(
+			&task->nsproxy->time_ns->offsets.monotonic);
+		s->boottime += timespec64_to_ns(
+			&task->nsproxy->time_ns->offsets.boottime);
 	}
 	task_unlock(task);
 #endif
@@ -377,7 +405,8 @@ static void sum_times(struct task_struct *task, u64 *utime, u64 *stime)
 	}
 }
 
-static void get_itimer(struct task_struct *task, int which, u64 now, u64 *value, u64 *interval)
+static void get_itimer(struct task_struct *task, int which, u64 now, u64 *value,
+		       u64 *interval)
 {
 	struct cpu_itimer *it = &task->signal->it[which];
 
@@ -404,9 +433,13 @@ int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *s)
 	memset(s, 0, sizeof(*s));
 	get_clocks(s, task);
 	rcu_read_lock();
-	spin_lock_irq(&task->sighand->siglock);
+	if (!mattx_thread_lock(leader)) {
+		rcu_read_unlock();
+		mattx_thread_put(leader);
+		return -ESRCH;
+	}
 	for (i = 0; i < _NSIG; i++) {
-		const struct sigaction *sa = &task->sighand->action[i].sa;
+		const struct sigaction *sa = &mattx_sighand(task)->action[i].sa;
 
 		s->action[i].handler = (unsigned long)sa->sa_handler;
 		s->action[i].flags = sa->sa_flags;
@@ -424,8 +457,9 @@ int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *s)
 	s->nivcsw = task->signal->nivcsw;
 	sum_times(task, &utime, &stime);
 	get_itimer(task, CPUCLOCK_VIRT, utime, &s->virt_value, &s->virt_interval);
-	get_itimer(task, CPUCLOCK_PROF, utime + stime, &s->prof_value, &s->prof_interval);
-	spin_unlock_irq(&task->sighand->siglock);
+	get_itimer(task, CPUCLOCK_PROF, utime + stime, &s->prof_value,
+		   &s->prof_interval);
+	mattx_thread_unlock(leader);
 	rcu_read_unlock();
 	rcu_read_lock();
 	s->uid = from_kuid_munged(&init_user_ns, __task_cred(task)->euid);
@@ -439,29 +473,37 @@ int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *s)
  * mattx_process_set() - give a parked process its actions and CPU clocks
  * Context: process, gang->door held. Return: 0, -ESRCH or -EINVAL.
  */
-int mattx_process_set(struct mattx_gang *gang, const struct mattx_process_state *s)
+int mattx_process_set(struct mattx_gang *gang,
+		      const struct mattx_process_state *s)
 {
 	struct mattx_thread *leader;
 	struct task_struct *task;
 	int i;
 
 	for (i = 0; i < _NSIG; i++)
-		if (s->action[i].handler >= TASK_SIZE_MAX || s->action[i].restorer >= TASK_SIZE_MAX)
+		if (s->action[i].handler >= TASK_SIZE_MAX ||
+		    s->action[i].restorer >= TASK_SIZE_MAX)
 			return -EINVAL;
 	leader = mattx_gang_leader(gang);
 	if (!leader)
 		return -ESRCH;
 	task = leader->task;
-	spin_lock_irq(&task->sighand->siglock);
+	if (!mattx_thread_lock(leader)) {
+		mattx_thread_put(leader);
+		return -ESRCH;
+	}
 	for (i = 0; i < _NSIG; i++) {
-		struct sigaction *sa = &task->sighand->action[i].sa;
+		struct sigaction *sa = &mattx_sighand(task)->action[i].sa;
 
 		if (i + 1 == SIGKILL || i + 1 == SIGSTOP)
 			continue;
-		sa->sa_handler = (__sighandler_t)(unsigned long)s->action[i].handler;
+		sa->sa_handler =
+			(__sighandler_t)(unsigned long)s->action[i].handler;
 		sa->sa_flags = s->action[i].flags;
-		sa->sa_restorer = (__sigrestore_t)(unsigned long)s->action[i].restorer;
-		sa->sa_mask.sig[0] = s->action[i].mask & ~(sigmask(SIGKILL) | sigmask(SIGSTOP));
+		sa->sa_restorer =
+			(__sigrestore_t)(unsigned long)s->action[i].restorer;
+		sa->sa_mask.sig[0] = s->action[i].mask &
+				     ~(sigmask(SIGKILL) | sigmask(SIGSTOP));
 	}
 	write_seqlock(&task->signal->stats_lock);
 	task->signal->utime = s->utime;
@@ -479,7 +521,7 @@ int mattx_process_set(struct mattx_gang *gang, const struct mattx_process_state 
 		task->signal->cstime = s->cstime;
 	}
 	write_sequnlock(&task->signal->stats_lock);
-	spin_unlock_irq(&task->sighand->siglock);
+	mattx_thread_unlock(leader);
 	mattx_thread_put(leader);
 	return 0;
 }

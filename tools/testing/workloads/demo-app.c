@@ -17,6 +17,7 @@
 
 #define WORKERS	   8
 #define QUEUE	   4
+#define PACE_MS	   80 /* the shortest time for a round */
 #define TICK_MS	   50
 #define SHOW_EVERY 10 /* rounds */
 #define RECORD	   48 /* bytes of a record in the file */
@@ -137,17 +138,21 @@ static uint64_t write_round(unsigned long round)
 
 static void *clerk(void *arg)
 {
-	uint64_t total = 0;
+	uint64_t total = 0, begin, took;
 	unsigned long round;
 
 	(void)arg;
 	for (round = 1; round <= rounds; round++) {
+		begin = now_ns(CLOCK_MONOTONIC);
 		total = mix(total ^ write_round(round));
 		if (round % SHOW_EVERY == 0)
 			printf("round %lu: %016llx\n", round,
 			       (unsigned long long)total);
 		look_at_clock();
 		lib_progress(round);
+		took = (now_ns(CLOCK_MONOTONIC) - begin) / 1000000;
+		if (took < PACE_MS)
+			sleep_ms(PACE_MS - took);
 		pthread_barrier_wait(&finish_line);
 	}
 	return NULL;

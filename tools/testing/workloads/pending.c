@@ -115,7 +115,8 @@ static void take_all(int round)
 		siginfo_t info;
 
 		if (sigtimedwait(&set, &info, &none) < 0) {
-			fail("only %d of %d are there", i, KINDS * EACH + 2);
+			fail("only %d of %d are there: %s", i, KINDS * EACH + 2,
+			     strerror(errno));
 			return;
 		}
 		on_signal(info.si_signo, &info, NULL);

@@ -147,6 +147,16 @@ static void wait_futex(struct thread *t, int round)
 	}
 }
 
+/* Busy for half of the time, so that others are left some of it. */
+static void spin(void)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + 2000000;
+
+	while (now_ns(CLOCK_MONOTONIC) < end)
+		sched_yield();
+	sleep_ms(2);
+}
+
 /* Passes a lock that hands itself over to the highest waiter. */
 static void wait_pi(struct thread *t, int round)
 {
@@ -204,7 +214,7 @@ static void wait_for_round(struct thread *t, int round)
 		break;
 	case SPIN:
 		while (go(t) != round)
-			sched_yield();
+			spin();
 		break;
 	case SLEEP:
 		while (go(t) != round)
@@ -314,6 +324,9 @@ static void start(struct thread *t, unsigned int number)
 
 	t->number = number;
 	t->kind = number % kinds;
+	/* one that spins is enough */
+	if (t->kind == SPIN && number >= kinds)
+		t->kind = COND;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->cond, NULL);
 	sem_init(&t->sem, 0, 0);

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Calls that are not served away from home work all the same: the process comes
+# home for them by itself.
+# timeout: 600
+# debug: yes
+
+. "$(dirname "$0")/lib.sh"
+
+calls=24
+start homegoers homegoers "$T/file" || finish_test
+home=$pid
+for ((i = 1; i <= calls; i++)); do
+	is_out "$home" 2 || migrate "$home" node2 || {
+		not_ok "goes out for call $i" "$out"
+		break
+	}
+	on 1 kill -USR1 "$home"
+	on 1 reach homegoers $i 60 || {
+		on 1 "tail -n 3 $T/homegoers/stdout"
+		not_ok "call $i is made, after:" "$out"
+		break
+	}
+done
+on 1 "grep FAIL $T/homegoers/stdout || true"
+expect "no call failed" "$out" ""
+expect "all calls were made" "$i" $((calls + 1))
+is_out "$home" 2 || migrate "$home" node2
+on 1 kill -USR1 "$home"
+on 1 status homegoers
+expect "another program has taken its place" "$out" "exit 17"
+on 1 "tail -n 2 $T/homegoers/stdout"
+expect "what they said" "$out" "homegoers: all as it should be
+exec"
+
+# threads that come and go
+start create threads 13 create || finish_test
+for i in 1 2 3; do
+	check "threads: goes out $i" migrate "$pid" node2
+	check "threads: goes on $i" on 1 advance create
+done
+good_end create threads ""
+check "nothing is out or in" nothing_out
+finish_test

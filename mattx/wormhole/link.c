@@ -5,8 +5,10 @@
  * A connection has two threads. The sender writes HELLO, waits until the
  * receiver has seen the peer's, and then writes what the session has queued,
  * beginning with the first packet that the peer lacks. The receiver checks and
- * dispatches frames one after the other. Neither holds a lock while it waits
- * for the network.
+ * dispatches frames one after the other. Who has a call or its reply to send
+ * writes it to the socket by itself when nobody else is writing and the socket
+ * is not full; conn->writing tells who is, and is the only lock that is held
+ * while the network is waited for, by the sender alone.
  *
  * Life of a connection:
  *
@@ -16,9 +18,9 @@
  * Its threads move it forward. Whoever breaks it shuts the socket down, which
  * wakes the other thread, and schedules the reaper; the threads then wait to
  * be stopped. Connections are taken away under peer->door only, by the reaper,
- * by LINK_SET (a new one replaces it) or when the session ends, and freed when
- * both threads have ended, so a thread may use its connection and its peer as
- * long as it lives.
+ * by LINK_SET (a new one replaces it) or when the session ends, when both threads
+ * have ended, so a thread may use its connection and its peer as long as it
+ * lives. Others who write hold a reference; what is broken takes no new packet.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -62,12 +64,18 @@ enum conn_state {
 };
 
 struct mattx_conn {
+	refcount_t ref;
 	struct mattx_peer *peer; /* holds a reference */
 	struct socket *sock;	 /* holds the file's reference */
 	struct task_struct *sender, *receiver;
 	enum conn_state state; /* under session->lock */
 	const char *cause;     /* of the break, NULL: on purpose */
 	bool tls;
+
+	struct mutex writing;	     /* held by who writes to the socket */
+	struct mattx_packet *packet; /* being written, or NULL; under writing */
+	size_t done;		     /* bytes of it that the socket has */
+	bool more;		     /* others were queued behind it */
 };
 
 /* --------------------------------------------------------------- packets */
@@ -105,8 +113,8 @@ void mattx_session_init(struct mattx_session *session)
 	init_waitqueue_head(&session->wait);
 }
 
-int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
-		      struct mattx_packet *packet, size_t len)
+static int queue_packet(struct mattx_peer *peer, u16 type, u64 gang,
+			struct mattx_packet *packet, size_t len)
 {
 	struct mattx_session *s = &peer->session;
 	unsigned long flags;
@@ -133,8 +141,17 @@ int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
 	if (!s->next)
 		s->next = packet;
 	spin_unlock_irqrestore(&s->lock, flags);
-	wake_up(&s->wait);
 	return 0;
+}
+
+int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
+		      struct mattx_packet *packet, size_t len)
+{
+	int err = queue_packet(peer, type, gang, packet, len);
+
+	if (!err)
+		wake_up(&peer->session.wait);
+	return err;
 }
 
 int mattx_link_send(struct mattx_peer *peer, u16 type, u64 gang,
@@ -194,6 +211,16 @@ static bool acknowledged(struct mattx_session *s, u64 ack)
 
 /* ------------------------------------------------------------ connection */
 
+static void put_conn(struct mattx_conn *conn)
+{
+	if (!refcount_dec_and_test(&conn->ref))
+		return;
+	mattx_packet_put(conn->packet);
+	sockfd_put(conn->sock);
+	mattx_peer_put(conn->peer);
+	kfree(conn);
+}
+
 /*
  * break_conn() - the connection is of no use any more
  * Context: process. The first cause counts. Only the reaper sends the event,
@@ -241,47 +268,52 @@ static int wait_for_stop(void)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- sender */
+/* --------------------------------------------------------------- writing */
 
-static int write_all(struct mattx_conn *conn, struct kvec *vec, size_t n,
-		     size_t len, int flags)
+/*
+ * write_some() - give the socket a frame from its byte @done on
+ * Return: how many bytes it took, or a negative errno.
+ */
+static int write_some(struct mattx_conn *conn, struct mattx_frame *frame,
+		      const void *payload, size_t done, int flags)
 {
+	size_t len = le32_to_cpu(frame->len), n = 0;
 	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL | flags };
-	int ret;
+	struct kvec vec[2];
 
-	while (len) {
-		ret = kernel_sendmsg(conn->sock, &msg, vec, n, len);
-		if (ret <= 0)
-			return ret ?: -EPIPE;
-		len -= ret;
-		while (n && ret >= vec->iov_len) {
-			ret -= vec->iov_len;
-			vec++;
-			n--;
-		}
-		if (n) {
-			vec->iov_base += ret;
-			vec->iov_len -= ret;
-		}
-		/* kernel_sendmsg() has used up the iterator */
-		msg = (struct msghdr){ .msg_flags = MSG_NOSIGNAL | flags };
+	if (done < sizeof(*frame)) {
+		vec[n].iov_base = (u8 *)frame + done;
+		vec[n++].iov_len = sizeof(*frame) - done;
+		done = 0;
+	} else {
+		done -= sizeof(*frame);
 	}
-	return 0;
+	if (len > done) {
+		vec[n].iov_base = (u8 *)payload + done;
+		vec[n++].iov_len = len - done;
+	}
+	return kernel_sendmsg(conn->sock, &msg, vec, n,
+			      vec[0].iov_len + (n > 1 ? vec[1].iov_len : 0));
 }
 
+/* Writes a frame that is not queued: HELLO or ACK. Sleeps. Return: 0 or an errno. */
 static int write_frame(struct mattx_conn *conn, struct mattx_frame *frame,
-		       const void *payload, int flags)
+		       const void *payload)
 {
-	size_t len = le32_to_cpu(frame->len);
-	struct kvec vec[2] = {
-		{ .iov_base = frame, .iov_len = sizeof(*frame) },
-		{ .iov_base = (void *)payload, .iov_len = len },
-	};
 	struct mattx_session *s = &conn->peer->session;
+	size_t size = sizeof(*frame) + le32_to_cpu(frame->len), done = 0;
+	int ret;
 
-	WRITE_ONCE(s->bytes_out, s->bytes_out + sizeof(*frame) + len);
+	lockdep_assert_held(&conn->writing);
+	WRITE_ONCE(s->bytes_out, s->bytes_out + size);
 	WRITE_ONCE(s->frames_out, s->frames_out + 1);
-	return write_all(conn, vec, len ? 2 : 1, sizeof(*frame) + len, flags);
+	while (done < size) {
+		ret = write_some(conn, frame, payload, done, 0);
+		if (ret <= 0)
+			return ret ?: -EPIPE;
+		done += ret;
+	}
+	return 0;
 }
 
 static u64 take_ack(struct mattx_session *s)
@@ -310,6 +342,7 @@ static int send_hello(struct mattx_conn *conn)
 	};
 	struct mattx_local local;
 	unsigned long flags;
+	int err;
 
 	mattx_local_get(&local);
 	hello.from_instance = cpu_to_le64(local.instance);
@@ -317,7 +350,10 @@ static int send_hello(struct mattx_conn *conn)
 	spin_lock_irqsave(&s->lock, flags);
 	frame.ack = cpu_to_le64(take_ack(s));
 	spin_unlock_irqrestore(&s->lock, flags);
-	return write_frame(conn, &frame, &hello, 0);
+	mutex_lock(&conn->writing);
+	err = write_frame(conn, &frame, &hello);
+	mutex_unlock(&conn->writing);
+	return err;
 }
 
 static int send_ack(struct mattx_conn *conn, u64 ack)
@@ -329,7 +365,7 @@ static int send_ack(struct mattx_conn *conn, u64 ack)
 		.ack = cpu_to_le64(ack),
 	};
 
-	return write_frame(conn, &frame, NULL, 0);
+	return write_frame(conn, &frame, NULL);
 }
 
 static bool ack_owed(struct mattx_session *s)
@@ -351,30 +387,24 @@ static bool sender_has_work(struct mattx_conn *conn)
 		return true;
 	if (READ_ONCE(conn->state) != CONN_UP)
 		return false;
-	return READ_ONCE(s->next) || ack_due(s);
+	return READ_ONCE(s->next) || READ_ONCE(conn->packet) || ack_due(s);
 }
 
-/* One turn of the sender. Return: 0, or an error of the socket. */
-static int send_next(struct mattx_conn *conn, bool idle)
+/* The next packet to be written becomes conn->packet. Return: whether there is one. */
+static bool take_packet(struct mattx_conn *conn)
 {
 	struct mattx_session *s = &conn->peer->session;
 	struct mattx_packet *packet;
 	unsigned long flags;
-	bool more = false, ack = false;
-	u64 told = 0, seq;
-	int err = 0;
+	u64 seq;
 
+	lockdep_assert_held(&conn->writing);
 	spin_lock_irqsave(&s->lock, flags);
-	if (conn->state != CONN_UP) {
-		spin_unlock_irqrestore(&s->lock, flags);
-		return 0;
-	}
-	packet = s->next;
+	packet = conn->state == CONN_UP ? s->next : NULL;
 	if (packet) {
 		s->next = list_is_last(&packet->node, &s->queue) ?
 				  NULL :
 				  list_next_entry(packet, node);
-		more = s->next;
 		refcount_inc(&packet->ref);
 		seq = le64_to_cpu(packet->frame.seq);
 		if (seq > s->seq_sent)
@@ -382,20 +412,115 @@ static int send_next(struct mattx_conn *conn, bool idle)
 		else
 			s->frames_resent++;
 		packet->frame.ack = cpu_to_le64(take_ack(s));
-	} else if (ack_due(s) || (idle && ack_owed(s))) {
+		s->frames_out++;
+		s->bytes_out +=
+			sizeof(packet->frame) + le32_to_cpu(packet->frame.len);
+		conn->packet = packet;
+		conn->done = 0;
+		conn->more = s->next;
+	}
+	spin_unlock_irqrestore(&s->lock, flags);
+	return packet;
+}
+
+/*
+ * push_packets() - write what is queued
+ * @flags: MSG_DONTWAIT: stop where the socket is full; the sender goes on from there
+ * Context: conn->writing is held. Return: 0 when nothing is left, or a negative errno.
+ */
+static int push_packets(struct mattx_conn *conn, int flags)
+{
+	struct mattx_packet *packet;
+	size_t size;
+	int ret;
+
+	while (conn->packet || take_packet(conn)) {
+		packet = conn->packet;
+		size = sizeof(packet->frame) + le32_to_cpu(packet->frame.len);
+		while (conn->done < size) {
+			ret = write_some(conn, &packet->frame, packet->payload,
+					 conn->done,
+					 flags | (conn->more ? MSG_MORE : 0));
+			if (ret <= 0)
+				return ret ?: -EPIPE;
+			conn->done += ret;
+		}
+		conn->packet = NULL;
+		mattx_packet_put(packet);
+	}
+	return 0;
+}
+
+static int push_ack(struct mattx_conn *conn, bool idle)
+{
+	struct mattx_session *s = &conn->peer->session;
+	unsigned long flags;
+	bool ack = false;
+	u64 told = 0;
+
+	spin_lock_irqsave(&s->lock, flags);
+	if (conn->state == CONN_UP && (ack_due(s) || (idle && ack_owed(s)))) {
 		ack = true;
 		told = take_ack(s);
 	}
 	spin_unlock_irqrestore(&s->lock, flags);
+	return ack ? send_ack(conn, told) : 0;
+}
 
-	if (packet)
-		err = write_frame(conn, &packet->frame, packet->payload,
-				  more ? MSG_MORE : 0);
-	else if (ack)
-		err = send_ack(conn, told);
-	mattx_packet_put(packet);
+/*
+ * push_now() - write what is queued without the sender, if nobody else is writing
+ *
+ * Saves two task switches of each call. Whatever stands in the way is left to the
+ * sender, an error of the socket too.
+ */
+static void push_now(struct mattx_peer *peer)
+{
+	struct mattx_session *s = &peer->session;
+	struct mattx_conn *conn = NULL;
+	unsigned long flags;
+	bool done = false;
+
+	spin_lock_irqsave(&s->lock, flags);
+	if (peer->conn && peer->conn->state == CONN_UP) {
+		conn = peer->conn;
+		refcount_inc(&conn->ref);
+	}
+	spin_unlock_irqrestore(&s->lock, flags);
+	if (!conn)
+		return;
+	if (mutex_trylock(&conn->writing)) {
+		done = !push_packets(conn, MSG_DONTWAIT);
+		mutex_unlock(&conn->writing);
+	}
+	if (!done)
+		wake_up(&s->wait);
+	put_conn(conn);
+}
+
+int mattx_link_submit_now(struct mattx_peer *peer, u16 type, u64 gang,
+			  struct mattx_packet *packet, size_t len)
+{
+	int err = queue_packet(peer, type, gang, packet, len);
+
+	if (!err)
+		push_now(peer);
 	return err;
 }
+
+/* One turn of the sender. Return: 0, or an error of the socket. */
+static int send_next(struct mattx_conn *conn, bool idle)
+{
+	int err;
+
+	mutex_lock(&conn->writing);
+	err = push_packets(conn, 0);
+	if (!err)
+		err = push_ack(conn, idle);
+	mutex_unlock(&conn->writing);
+	return err;
+}
+
+/* ---------------------------------------------------------------- sender */
 
 static int sender(void *data)
 {
@@ -651,14 +776,6 @@ static int receiver(void *data)
 
 /* ----------------------------------------------- setting up, taking away */
 
-/* Both threads have been stopped, or were never started. */
-static void free_conn(struct mattx_conn *conn)
-{
-	sockfd_put(conn->sock);
-	mattx_peer_put(conn->peer);
-	kfree(conn);
-}
-
 /* Stop the connection of a peer and wait for its threads. */
 static void stop_conn(struct mattx_peer *peer)
 {
@@ -676,7 +793,7 @@ static void stop_conn(struct mattx_peer *peer)
 	peer->conn = NULL;
 	s->next = NULL; /* what is to be sent again is known after the next HELLO */
 	spin_unlock_irqrestore(&s->lock, flags);
-	free_conn(conn);
+	put_conn(conn);
 }
 
 void mattx_link_reap(struct work_struct *work)
@@ -783,6 +900,8 @@ int mattx_link_set(struct mattx_peer *peer, struct socket *sock, bool tls,
 	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	if (!conn)
 		goto err_sock;
+	refcount_set(&conn->ref, 1);
+	mutex_init(&conn->writing);
 	conn->peer = mattx_peer_hold(peer);
 	conn->sock = sock;
 	conn->tls = tls;
@@ -797,7 +916,7 @@ int mattx_link_set(struct mattx_peer *peer, struct socket *sock, bool tls,
 	}
 	mutex_unlock(&peer->door);
 	if (err)
-		free_conn(conn);
+		put_conn(conn);
 	return err;
 
 err_sock:

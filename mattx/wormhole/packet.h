@@ -42,4 +42,13 @@ void mattx_packet_put(struct mattx_packet *packet);
 int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
 		      struct mattx_packet *packet, size_t len);
 
+/**
+ * mattx_link_submit_now() - the same, for a call or reply that somebody waits for
+ *
+ * Written by the caller when that needs no waiting. Context: process, may sleep, but
+ * never on the network.
+ */
+int mattx_link_submit_now(struct mattx_peer *peer, u16 type, u64 gang,
+			  struct mattx_packet *packet, size_t len);
+
 #endif

@@ -179,7 +179,7 @@ static enum trip round_trip(struct mattx_request *rq, long *ret)
 	count(COUNT_DEPUTY, rq->nr);
 	atomic64_inc(&rq->thread->gang->calls);
 	WRITE_ONCE(rq->thread->guest, (void *)rq->call->name);
-	if (mattx_link_submit(rq->peer, MATTX_F_CALL, rq->gang, packet, len)) {
+	if (mattx_link_submit_now(rq->peer, MATTX_F_CALL, rq->gang, packet, len)) {
 		leave_pending(rq);
 		trip = TRIP_LOST;
 	} else if (wait_reply(rq)) {

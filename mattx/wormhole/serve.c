@@ -42,17 +42,21 @@ struct served {
 
 static struct workqueue_struct *serve_wq;
 
+/* A reply without data. May sleep. */
 static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret,
 		       u32 flags)
 {
-	struct mattx_frame_reply reply = {
+	struct mattx_frame_reply *reply;
+	struct mattx_packet *packet;
+
+	packet = mattx_packet_alloc(sizeof(*reply), GFP_KERNEL | __GFP_NOFAIL);
+	reply = (void *)packet->payload;
+	*reply = (struct mattx_frame_reply){
 		.call = cpu_to_le64(call),
 		.ret = cpu_to_le64(ret),
 		.flags = cpu_to_le32(flags),
 	};
-
-	mattx_link_send(peer, MATTX_F_REPLY, gang, &reply, sizeof(reply), NULL,
-			0, GFP_KERNEL | __GFP_NOFAIL);
+	mattx_link_submit_now(peer, MATTX_F_REPLY, gang, packet, sizeof(*reply));
 }
 
 static void served_free(struct served *s)
@@ -124,7 +128,7 @@ static void served_reply(struct served *s, long ret)
 	reply->call = cpu_to_le64(s->call);
 	reply->ret = cpu_to_le64(ret);
 	reply->flags = cpu_to_le32(reply_flags(s));
-	mattx_link_submit(s->peer, MATTX_F_REPLY, s->gang, packet, len);
+	mattx_link_submit_now(s->peer, MATTX_F_REPLY, s->gang, packet, len);
 }
 
 static void served_done(struct mattx_thread *thread, struct mattx_job *job,

@@ -18,7 +18,7 @@
 #define WNOHANG		1
 #define EINTR		4
 #define PR_SET_NAME	15
-#define PR_SET_DUMPABLE	4
+#define PR_SET_DUMPABLE 4
 
 static long call6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -27,13 +27,15 @@ static long call6(long nr, long a, long b, long c, long d, long e, long f)
 	register long r9 __asm__("r9") = f;
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
+			   "r"(r9)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
 
-#define CALL(nr, a, b, c, d)	\
+#define CALL(nr, a, b, c, d) \
 	call6(__NR_##nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 static size_t length(const char *s)
@@ -57,7 +59,9 @@ static _Noreturn void leave(enum warden_step step, long error)
 
 static void nap(void)
 {
-	struct { long sec, nsec; } t = { 0, 1000000 };
+	struct {
+		long sec, nsec;
+	} t = { 0, 1000000 };
 
 	CALL(nanosleep, &t, 0, 0, 0);
 }
@@ -70,7 +74,8 @@ static void name(const char *s)
 /* The body: the module does not let it come back, unless it refuses it. */
 static _Noreturn void body(const struct warden_order *order)
 {
-	struct mattx_ioc_body arg = { .stub = order->stub, .stub_len = order->stub_len };
+	struct mattx_ioc_body arg = { .stub = order->stub,
+				      .stub_len = order->stub_len };
 
 	CALL(setsid, 0, 0, 0, 0);
 	leave(WARDEN_IOCTL, CALL(ioctl, WARDEN_HANDLE, MATTX_IOC_BODY, &arg, 0));
@@ -81,7 +86,7 @@ static _Noreturn void warden(const struct warden_order *order)
 {
 	int32_t tid = order->tgid;
 	struct clone_args args = {
-		.exit_signal = 17,	/* SIGCHLD */
+		.exit_signal = 17, /* SIGCHLD */
 		.set_tid = (uintptr_t)&tid,
 		.set_tid_size = 1,
 	};
@@ -112,8 +117,8 @@ static bool committed(void)
 
 	if (CALL(ioctl, WARDEN_HANDLE, MATTX_IOC_INFO, &info, 0))
 		return false;
-	return info.state != MATTX_GANG_BODY && info.state != MATTX_GANG_ARMED &&
-	       info.state != MATTX_GANG_DEAD;
+	return info.state != MATTX_GANG_BODY &&
+	       info.state != MATTX_GANG_ARMED && info.state != MATTX_GANG_DEAD;
 }
 
 static void read_order(struct warden_order *order)
@@ -122,7 +127,8 @@ static void read_order(struct warden_order *order)
 	long n;
 
 	while (at < sizeof(*order)) {
-		n = CALL(read, WARDEN_LINE, (char *)order + at, sizeof(*order) - at, 0);
+		n = CALL(read, WARDEN_LINE, (char *)order + at,
+			 sizeof(*order) - at, 0);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
@@ -168,7 +174,8 @@ static void enter(const struct warden_order *order)
 	CALL(close, fd, 0, 0, 0);
 	ret = CALL(sethostname, order->hostname, length(order->hostname), 0, 0);
 	if (!ret)
-		ret = CALL(setdomainname, order->domainname, length(order->domainname), 0, 0);
+		ret = CALL(setdomainname, order->domainname,
+			   length(order->domainname), 0, 0);
 	if (ret)
 		leave(WARDEN_NAMES, ret);
 }

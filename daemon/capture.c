@@ -20,7 +20,7 @@
 
 #include "capture.h"
 
-#define IOPRIO_WHO_PROCESS	1
+#define IOPRIO_WHO_PROCESS 1
 
 /* ------------------------------------------------------ small files */
 
@@ -60,8 +60,8 @@ static long status_field(const char *status, const char *name)
 }
 
 /* An ioctl that fills a buffer, which is made as large as it has to be. */
-static int get(struct body *body, unsigned long cmd, int32_t tid, const char *what,
-	       void **buf, size_t *len)
+static int get(struct body *body, unsigned long cmd, int32_t tid,
+	       const char *what, void **buf, size_t *len)
 {
 	struct mattx_ioc_buf arg = { .tid = tid, .len = 65536 };
 	void *more;
@@ -154,7 +154,8 @@ static int read_attributes(struct body *body, struct stream_process *p)
 	if (n < 0)
 		return cannot(body, "status", n);
 	p->no_new_privs = status_field(buf, "\nNoNewPrivs:") == 1;
-	p->thp_disable = body_call(body, body->tgid, SYS_prctl, PR_GET_THP_DISABLE) == 1;
+	p->thp_disable =
+		body_call(body, body->tgid, SYS_prctl, PR_GET_THP_DISABLE) == 1;
 	p->dumpable = body_call(body, body->tgid, SYS_prctl, PR_GET_DUMPABLE);
 	for (i = 0; i < RLIM_NLIMITS; i++) {
 		if (prlimit(body->pid, i, NULL, &limit))
@@ -171,7 +172,8 @@ int capture_process(struct body *body, int point)
 		struct stream_process process;
 		struct mattx_process_state state;
 	} all;
-	struct mattx_ioc_buf arg = { .len = sizeof(all.state), .ptr = (uintptr_t)&all.state };
+	struct mattx_ioc_buf arg = { .len = sizeof(all.state),
+				     .ptr = (uintptr_t)&all.state };
 	int ret;
 
 	memset(&all, 0, sizeof(all));
@@ -189,7 +191,8 @@ int capture_check(struct body *body)
 {
 	long n;
 
-	n = body_call(body, body->tgid, SYS_modify_ldt, 0, body_scratch(body), SCRATCH_LEN);
+	n = body_call(body, body->tgid, SYS_modify_ldt, 0, body_scratch(body),
+		      SCRATCH_LEN);
 	if (n > 0)
 		return job_fail(body->job, EOPNOTSUPP, "has an LDT");
 	return 0;
@@ -202,7 +205,7 @@ struct tids {
 	struct {
 		int32_t own;
 		pid_t here;
-	} *tid;
+	} * tid;
 	size_t n;
 };
 
@@ -303,7 +306,8 @@ static int send_thread(struct body *body, const struct tids *tids, int32_t own)
 	int ret;
 
 	if (!tid)
-		return job_fail(body->job, ESRCH, "thread %d is not to be found", (int)own);
+		return job_fail(body->job, ESRCH,
+				"thread %d is not to be found", (int)own);
 	ret = read_attr(body, tid, &attr);
 	if (ret)
 		return ret;
@@ -325,7 +329,8 @@ static int send_signals(struct body *body, int32_t tid)
 	size_t len;
 	int ret;
 
-	ret = get(body, MATTX_IOC_GET_SIGNALS, tid, "pending signals", &info, &len);
+	ret = get(body, MATTX_IOC_GET_SIGNALS, tid, "pending signals", &info,
+		  &len);
 	if (!ret && len)
 		ret = stream_send(body->job, STREAM_SIGNALS, tid, info, len);
 	free(info);

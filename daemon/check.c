@@ -22,18 +22,18 @@
 #include "check.h"
 #include "fault.h"
 
-#define TMPFS_MAGIC	0x01021994
-#define PF_KTHREAD	0x00200000
+#define TMPFS_MAGIC 0x01021994
+#define PF_KTHREAD  0x00200000
 
 struct check {
 	struct job *job;
-	bool all;		/* report every obstacle; else the first ends it */
+	bool all; /* report every obstacle; else the first ends it */
 	int found;
 };
 
 /* Return: whether to stop. */
-__attribute__((format(printf, 3, 4)))
-static bool obstacle(struct check *c, int error, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static bool
+obstacle(struct check *c, int error, const char *fmt, ...)
 {
 	char text[JOB_CAUSE_MAX];
 	va_list args;
@@ -119,32 +119,38 @@ static bool check_identity(struct check *c, char *status, size_t len)
 		return obstacle(c, ESRCH, "no such process"), true;
 	if (field(status, "\nTgid:", 10) != pid)
 		return obstacle(c, ESRCH, "is a thread of process %ld",
-				field(status, "\nTgid:", 10)), true;
+				field(status, "\nTgid:", 10)),
+		       true;
 	if (flags_of(pid) & PF_KTHREAD)
 		return obstacle(c, EPERM, "is a kernel thread"), true;
 	if (strstr(status, "\nState:\tZ") || strstr(status, "\nState:\tX"))
-		return obstacle(c, ESRCH, "%s", field(status, "\nThreads:", 10) > 1 ?
-				"its first thread has ended" : "has ended"), true;
+		return obstacle(c, ESRCH, "%s",
+				field(status, "\nThreads:", 10) > 1 ?
+					"its first thread has ended" :
+					"has ended"),
+		       true;
 	return false;
 }
 
 static bool check_namespaces(struct check *c)
 {
-	static const char * const names[] = { "pid", "pid_for_children", "time",
-					      "time_for_children" };
+	static const char *const names[] = { "pid", "pid_for_children", "time",
+					     "time_for_children" };
 	char path[64], theirs[64], ours[64];
 	ssize_t a, b;
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)c->job->pid, names[i]);
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)c->job->pid,
+			 names[i]);
 		a = readlink(path, theirs, sizeof(theirs));
 		snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
 		b = readlink(path, ours, sizeof(ours));
 		/* pid_for_children cannot be read while it has no PID 1 */
 		if (a > 0 && b > 0 && a == b && !memcmp(theirs, ours, a))
 			continue;
-		if (obstacle(c, EOPNOTSUPP, "is in another %.4s namespace", names[i]))
+		if (obstacle(c, EOPNOTSUPP, "is in another %.4s namespace",
+			     names[i]))
 			return true;
 	}
 	return false;
@@ -166,16 +172,21 @@ static bool check_threads(struct check *c)
 			continue;
 		n = field(status, "\nTracerPid:", 10);
 		if (n > 0)
-			stop = obstacle(c, EBUSY, "thread %d is traced by process %ld", tid, n);
+			stop = obstacle(c, EBUSY,
+					"thread %d is traced by process %ld",
+					tid, n);
 		n = field(status, "\nSeccomp:", 10);
 		if (!stop && n > 0)
-			stop = obstacle(c, EOPNOTSUPP, "thread %d has a seccomp filter", tid);
+			stop = obstacle(c, EOPNOTSUPP,
+					"thread %d has a seccomp filter", tid);
 		if (!stop && strstr(status, "\nx86_Thread_features:") &&
 		    strstr(strstr(status, "\nx86_Thread_features:"), "shstk"))
-			stop = obstacle(c, EOPNOTSUPP, "thread %d has a shadow stack", tid);
+			stop = obstacle(c, EOPNOTSUPP,
+					"thread %d has a shadow stack", tid);
 		n = sched_getscheduler(tid);
 		if (!stop && n == SCHED_DEADLINE && !sched_getparam(tid, &param))
-			stop = obstacle(c, EOPNOTSUPP, "thread %d has a deadline", tid);
+			stop = obstacle(c, EOPNOTSUPP,
+					"thread %d has a deadline", tid);
 	}
 	if (dir)
 		closedir(dir);
@@ -190,7 +201,8 @@ static bool check_program(struct check *c)
 	int fd;
 
 	/* of a 32-bit program the entries are half as long */
-	if (slurp(c->job->pid, "auxv", (char *)auxv, sizeof(auxv)) > 8 && auxv[0] > 64)
+	if (slurp(c->job->pid, "auxv", (char *)auxv, sizeof(auxv)) > 8 &&
+	    auxv[0] > 64)
 		return obstacle(c, ENOEXEC, "is a 32-bit program");
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)c->job->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -231,7 +243,8 @@ static bool check_sharing(struct check *c)
 			continue;
 		for (i = 0; i < sizeof(table) / sizeof(*table) && !stop; i++)
 			if (shares(c->job->pid, other, table[i].what))
-				stop = obstacle(c, EOPNOTSUPP, "shares %s with process %d",
+				stop = obstacle(c, EOPNOTSUPP,
+						"shares %s with process %d",
 						table[i].name, other);
 	}
 	if (dir)
@@ -243,9 +256,10 @@ static bool check_sharing(struct check *c)
 
 static bool check_descriptors(struct check *c)
 {
-	static const char * const bad[] = {
-		"anon_inode:[signalfd]", "anon_inode:[io_uring]", "anon_inode:[userfaultfd]",
-		"anon_inode:bpf-", "anon_inode:[perf_event]", "anon_inode:kvm-",
+	static const char *const bad[] = {
+		"anon_inode:[signalfd]",    "anon_inode:[io_uring]",
+		"anon_inode:[userfaultfd]", "anon_inode:bpf-",
+		"anon_inode:[perf_event]",  "anon_inode:kvm-",
 		"anon_inode:[pidfd]",
 	};
 	char path[64], link[128], name[96];
@@ -266,9 +280,10 @@ static bool check_descriptors(struct check *c)
 		for (i = 0; i < sizeof(bad) / sizeof(*bad) - 1 && !stop; i++) {
 			if (strncmp(link, bad[i], strlen(bad[i])))
 				continue;
-			snprintf(name, sizeof(name), "%.80s", strchr(link, ':') + 1);
-			stop = obstacle(c, EOPNOTSUPP, "descriptor %s is a %s", entry->d_name,
-					name);
+			snprintf(name, sizeof(name), "%.80s",
+				 strchr(link, ':') + 1);
+			stop = obstacle(c, EOPNOTSUPP, "descriptor %s is a %s",
+					entry->d_name, name);
 		}
 	}
 	if (dir)
@@ -309,7 +324,8 @@ static const char *vma_obstacle(pid_t pid, const struct vma *vma)
 		return NULL;
 	if (vma->prot & PROT_WRITE)
 		return "is shared and writable";
-	if (vma->flags & VMA_MAYWRITE || !(vma->flags & VMA_FILE) || is_tmpfs(pid, vma))
+	if (vma->flags & VMA_MAYWRITE || !(vma->flags & VMA_FILE) ||
+	    is_tmpfs(pid, vma))
 		return "is shared and may change";
 	return NULL;
 }
@@ -322,8 +338,9 @@ static bool check_vmas(struct check *c, const struct maps *maps)
 	for (i = 0; i < maps->n; i++) {
 		const char *why = vma_obstacle(c->job->pid, &maps->vma[i]);
 
-		if (why && obstacle(c, EOPNOTSUPP, "mapping %s %s",
-				    vma_text(&maps->vma[i], text, sizeof(text)), why))
+		if (why &&
+		    obstacle(c, EOPNOTSUPP, "mapping %s %s",
+			     vma_text(&maps->vma[i], text, sizeof(text)), why))
 			return true;
 	}
 	return false;
@@ -344,7 +361,8 @@ static bool check_mappings(struct check *c)
 
 	ret = maps_read(c->job->pid, 0, 0, &maps);
 	if (ret)
-		return obstacle(c, -ret, "cannot read its mappings: %s", strerror(-ret));
+		return obstacle(c, -ret, "cannot read its mappings: %s",
+				strerror(-ret));
 	if (!maps.n)
 		stop = obstacle(c, ESRCH, "has no memory");
 	else
@@ -371,15 +389,17 @@ static const char user_flags[] =
 
 static bool check_flags(struct check *c)
 {
-	const struct facts *here = &c->job->self.facts, *there = &c->job->node.facts;
+	const struct facts *here = &c->job->self.facts,
+			   *there = &c->job->node.facts;
 	char flags[sizeof(here->cpu_flags)], word[64], *flag, *save;
 
 	snprintf(flags, sizeof(flags), "%s", here->cpu_flags);
-	for (flag = strtok_r(flags, " ", &save); flag; flag = strtok_r(NULL, " ", &save)) {
+	for (flag = strtok_r(flags, " ", &save); flag;
+	     flag = strtok_r(NULL, " ", &save)) {
 		snprintf(word, sizeof(word), " %.60s ", flag);
 		if (strstr(user_flags, word) && !facts_has_flag(there, flag) &&
-		    obstacle(c, EOPNOTSUPP, "node %s lacks the CPU flag %s", c->job->node.name,
-			     flag))
+		    obstacle(c, EOPNOTSUPP, "node %s lacks the CPU flag %s",
+			     c->job->node.name, flag))
 			return true;
 	}
 	return false;
@@ -387,18 +407,23 @@ static bool check_flags(struct check *c)
 
 static bool check_facts(struct check *c)
 {
-	const struct facts *here = &c->job->self.facts, *there = &c->job->node.facts;
+	const struct facts *here = &c->job->self.facts,
+			   *there = &c->job->node.facts;
 	const char *name = c->job->node.name;
 
 	if (check_flags(c))
 		return true;
-	if ((here->xfeatures & ~there->xfeatures || here->xsave_size != there->xsave_size ||
+	if ((here->xfeatures & ~there->xfeatures ||
+	     here->xsave_size != there->xsave_size ||
 	     memcmp(here->xsave_hash, there->xsave_hash, FACTS_HASH)) &&
-	    obstacle(c, EOPNOTSUPP, "node %s saves the CPU's state in another form", name))
+	    obstacle(c, EOPNOTSUPP,
+		     "node %s saves the CPU's state in another form", name))
 		return true;
-	return (here->vdso_size != there->vdso_size || here->vvar_size != there->vvar_size ||
+	return (here->vdso_size != there->vdso_size ||
+		here->vvar_size != there->vvar_size ||
 		memcmp(here->vdso_hash, there->vdso_hash, FACTS_HASH)) &&
-	       obstacle(c, EOPNOTSUPP, "node %s has another vdso (kernel %s, here %s)", name,
+	       obstacle(c, EOPNOTSUPP,
+			"node %s has another vdso (kernel %s, here %s)", name,
 			there->release, here->release);
 }
 

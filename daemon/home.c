@@ -27,22 +27,24 @@
 #include "restore.h"
 
 #ifndef MADV_DONTNEED_LOCKED
-#define MADV_DONTNEED_LOCKED	24
+#define MADV_DONTNEED_LOCKED 24
 #endif
 
 struct home {
 	struct image image;
 	struct body body;
-	struct maps maps;	/* the deputy's, as changed to the guest's layout */
+	struct maps maps; /* the deputy's, as changed to the guest's layout */
 	struct runs keep, data;
 	int mem, pagemap;
-	char *buf;		/* STREAM_BATCH bytes */
+	char *buf; /* STREAM_BATCH bytes */
 };
 
-static int bad_range(struct home *h, const char *what, uint64_t start, uint64_t end)
+static int bad_range(struct home *h, const char *what, uint64_t start,
+		     uint64_t end)
 {
-	return job_fail(h->image.job, EPROTO, "the guest %s %llx-%llx, which is a file here",
-			what, (unsigned long long)start, (unsigned long long)end);
+	return job_fail(h->image.job, EPROTO,
+			"the guest %s %llx-%llx, which is a file here", what,
+			(unsigned long long)start, (unsigned long long)end);
 }
 
 static int failed_at(struct home *h, long ret, const char *what, uint64_t start,
@@ -51,7 +53,8 @@ static int failed_at(struct home *h, long ret, const char *what, uint64_t start,
 	if (ret >= 0)
 		return 0;
 	return job_fail(h->image.job, ret, "cannot %s %llx-%llx: %s", what,
-			(unsigned long long)start, (unsigned long long)end, strerror(-ret));
+			(unsigned long long)start, (unsigned long long)end,
+			strerror(-ret));
 }
 
 /* ------------------------------------------------------------ the stub */
@@ -61,11 +64,13 @@ static int read_maps(struct home *h)
 	int ret;
 
 	maps_free(&h->maps);
-	ret = maps_read(h->body.pid, h->body.stub, h->body.stub ? STUB_LEN : 0, &h->maps);
+	ret = maps_read(h->body.pid, h->body.stub, h->body.stub ? STUB_LEN : 0,
+			&h->maps);
 	if (!ret && !h->maps.n)
 		ret = -ESRCH;
 	if (ret)
-		return job_fail(h->image.job, ret, "cannot read the deputy's mappings: %s",
+		return job_fail(h->image.job, ret,
+				"cannot read the deputy's mappings: %s",
 				strerror(-ret));
 	return 0;
 }
@@ -105,13 +110,14 @@ static int set_brk(struct home *h)
 	long now = body_call(body, body->tgid, SYS_brk, 0);
 
 	if (now < 0)
-		return job_fail(h->image.job, now, "cannot ask for its break: %s",
-				strerror(-now));
+		return job_fail(h->image.job, now,
+				"cannot ask for its break: %s", strerror(-now));
 	if ((uint64_t)now == h->image.process.brk)
 		return 0;
 	now = body_call(body, body->tgid, SYS_brk, h->image.process.brk);
 	if ((uint64_t)now != h->image.process.brk)
-		return job_fail(h->image.job, ENOMEM, "cannot move its break to %llx",
+		return job_fail(h->image.job, ENOMEM,
+				"cannot move its break to %llx",
 				(unsigned long long)h->image.process.brk);
 	return 0;
 }
@@ -130,13 +136,15 @@ static int unmap_gone(struct home *h)
 	for (i = 0; i < gone.n && !ret; i++) {
 		size_t at = maps_at(&h->maps, gone.run[i].start);
 
-		for (; at < h->maps.n && h->maps.vma[at].start < gone.run[i].end; at++)
+		for (; at < h->maps.n && h->maps.vma[at].start < gone.run[i].end;
+		     at++)
 			if (h->maps.vma[at].flags & VMA_FILE)
 				ret = bad_range(h, "unmapped", gone.run[i].start,
 						gone.run[i].end);
 		if (!ret)
-			ret = body_range(&h->body, "unmap", 0, SYS_munmap, gone.run[i].start,
-					 gone.run[i].end, 0, 0, 0, 0);
+			ret = body_range(&h->body, "unmap", 0, SYS_munmap,
+					 gone.run[i].start, gone.run[i].end, 0,
+					 0, 0, 0);
 	}
 	runs_free(&here);
 	runs_free(&gone);
@@ -144,8 +152,8 @@ static int unmap_gone(struct home *h)
 }
 
 /* The part [start, end) of guest mapping @vma is mapped here as @have. */
-static int adapt(struct home *h, const struct stream_vma *vma, const struct vma *have,
-		 uint64_t start, uint64_t end)
+static int adapt(struct home *h, const struct stream_vma *vma,
+		 const struct vma *have, uint64_t start, uint64_t end)
 {
 	/* what cannot be seen of a file's copy on the host, or does not matter there */
 	const uint32_t ignore = VMA_FILE | VMA_NORESERVE | VMA_GROWSDOWN;
@@ -153,19 +161,21 @@ static int adapt(struct home *h, const struct stream_vma *vma, const struct vma 
 	int ret;
 
 	if (have->flags & VMA_VDSO)
-		return job_fail(h->image.job, EPROTO, "the guest mapped its vdso's place");
+		return job_fail(h->image.job, EPROTO,
+				"the guest mapped its vdso's place");
 	want.flags = (vma->flags & ~ignore) | (have->flags & ignore);
 	ret = body_protect(&h->body, &want, start, end, have->flags & VMA_WIRE);
 	if (ret || vma->prot == have->prot)
 		return ret;
-	return body_range(&h->body, "protect", 0, SYS_mprotect, start, end, vma->prot, 0, 0, 0);
+	return body_range(&h->body, "protect", 0, SYS_mprotect, start, end,
+			  vma->prot, 0, 0, 0);
 }
 
 static int map_new(struct home *h, const struct stream_vma *vma, uint64_t start,
 		   uint64_t end)
 {
 	return body_map(&h->body, vma, start, end, vma->prot) ?:
-	       body_protect(&h->body, vma, start, end, 0);
+		       body_protect(&h->body, vma, start, end, 0);
 }
 
 /* Maps what is new and changes what is other in one guest mapping. */
@@ -183,7 +193,8 @@ static int match(struct home *h, const struct stream_vma *vma)
 			ret = adapt(h, vma, have, at, end);
 			i++;
 		} else {
-			end = have && have->start < vma->end ? have->start : vma->end;
+			end = have && have->start < vma->end ? have->start :
+							       vma->end;
 			ret = map_new(h, vma, at, end);
 		}
 		at = end;
@@ -205,7 +216,8 @@ static int check_vdso(struct home *h)
 			j++;
 		if (j == h->image.n || h->image.vma[j].start != vma->start ||
 		    h->image.vma[j].end != vma->end)
-			return job_fail(h->image.job, EPROTO, "the guest moved its vdso");
+			return job_fail(h->image.job, EPROTO,
+					"the guest moved its vdso");
 		j++;
 	}
 	return 0;
@@ -239,7 +251,8 @@ static int on_layout(struct image *image)
 
 /* ------------------------------------------------------------ contents */
 
-static int on_pages(struct image *image, struct stream_run *run, int n, size_t bytes)
+static int on_pages(struct image *image, struct stream_run *run, int n,
+		    size_t bytes)
 {
 	struct home *h = image->arg;
 	struct iovec local = { h->buf, bytes }, remote[STREAM_RUNS];
@@ -248,7 +261,7 @@ static int on_pages(struct image *image, struct stream_run *run, int n, size_t b
 	int i, ret;
 
 	ret = stream_fault(image->job, FAULT_HOME_PAGES) ?:
-	      stream_read(image->job, h->buf, bytes);
+		      stream_read(image->job, h->buf, bytes);
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++) {
@@ -257,15 +270,18 @@ static int on_pages(struct image *image, struct stream_run *run, int n, size_t b
 	}
 	runs_combine(&h->data, &h->data, RUNS_OR, &come);
 	runs_free(&come);
-	if (process_vm_writev(h->body.pid, &local, 1, remote, n, 0) == (ssize_t)bytes)
+	if (process_vm_writev(h->body.pid, &local, 1, remote, n, 0) ==
+	    (ssize_t)bytes)
 		return 0;
 	/* some of it is not writable for the process itself */
 	for (i = 0; i < n; at += run[i++].len) {
-		ssize_t done = pwrite(h->mem, h->buf + at, run[i].len, run[i].addr);
+		ssize_t done =
+			pwrite(h->mem, h->buf + at, run[i].len, run[i].addr);
 
 		if (done != (ssize_t)run[i].len)
-			return failed_at(h, done < 0 ? -errno : -EFAULT, "write its pages at",
-					 run[i].addr, run[i].addr + run[i].len);
+			return failed_at(h, done < 0 ? -errno : -EFAULT,
+					 "write its pages at", run[i].addr,
+					 run[i].addr + run[i].len);
 	}
 	return 0;
 }
@@ -335,8 +351,9 @@ static int on_rest(struct image *image)
 
 static int compare_int(const void *a, const void *b)
 {
-	return *(const int32_t *)a < *(const int32_t *)b ? -1 :
-	       *(const int32_t *)a > *(const int32_t *)b;
+	return *(const int32_t *)a < *(const int32_t *)b ?
+		       -1 :
+		       *(const int32_t *)a > *(const int32_t *)b;
 }
 
 /* The deputy has the guest's threads: the modules saw to that as they came and went. */
@@ -359,8 +376,9 @@ static int check_threads(struct home *h)
 	qsort(here, arg.len / sizeof(*here), sizeof(*here), compare_int);
 	qsort(there, n, sizeof(*there), compare_int);
 	if (arg.len != n * sizeof(*here) || memcmp(here, there, arg.len))
-		ret = job_fail(h->image.job, EPROTO, "the guest has %zu threads, the deputy %zu",
-			       n, (size_t)arg.len / sizeof(*here));
+		ret = job_fail(h->image.job, EPROTO,
+			       "the guest has %zu threads, the deputy %zu", n,
+			       (size_t)arg.len / sizeof(*here));
 	free(here);
 	return ret;
 }
@@ -373,7 +391,8 @@ static void set_attributes(struct home *h, const struct image_thread *t)
 	struct sched_param param = { .sched_priority = a->priority };
 
 	if (!body_put(body, 0, a->comm, sizeof(a->comm)))
-		body_call(body, t->tid, SYS_prctl, PR_SET_NAME, body_scratch(body));
+		body_call(body, t->tid, SYS_prctl, PR_SET_NAME,
+			  body_scratch(body));
 	body_call(body, t->tid, SYS_prctl, PR_SET_TIMERSLACK, a->timerslack);
 	/* as the daemon, because the process may not be allowed to go back */
 	if (sched_getscheduler(t->tid) != (int)a->policy)
@@ -423,14 +442,16 @@ static int finish(struct home *h)
 
 static int open_deputy(struct home *h, const struct stream_return *back)
 {
-	struct mattx_ioc_open arg = { .gang = back->gang, .role = MATTX_ROLE_HOME };
+	struct mattx_ioc_open arg = { .gang = back->gang,
+				      .role = MATTX_ROLE_HOME };
 	struct job *job = h->image.job;
 	struct mattx_ioc_info info;
 	char path[64];
 	int ret;
 
 	if (ioctl(h->body.handle, MATTX_IOC_OPEN, &arg))
-		return job_fail(job, errno, "its deputy cannot be had: %s", strerror(errno));
+		return job_fail(job, errno, "its deputy cannot be had: %s",
+				strerror(errno));
 	ret = body_info(&h->body, &info);
 	if (ret)
 		return ret;
@@ -445,7 +466,8 @@ static int open_deputy(struct home *h, const struct stream_return *back)
 	h->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	h->buf = malloc(STREAM_BATCH);
 	if (h->mem < 0 || h->pagemap < 0 || !h->buf)
-		return job_fail(job, errno, "cannot open its memory: %s", strerror(errno));
+		return job_fail(job, errno, "cannot open its memory: %s",
+				strerror(errno));
 	return 0;
 }
 
@@ -467,19 +489,25 @@ int home_serve(struct job *job, const struct stream_return *back)
 	int ret;
 
 	if (back->version != STREAM_VERSION)
-		return job_fail(job, EPROTO, "it speaks version %u of the protocol, not %u",
+		return job_fail(job, EPROTO,
+				"it speaks version %u of the protocol, not %u",
 				back->version, STREAM_VERSION);
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return job_fail(job, ENOMEM, "out of memory");
-	h->image = (struct image){ .job = job, .arg = h, .layout = on_layout,
-				   .pages = on_pages, .drop = on_drop, .keep = on_keep,
+	h->image = (struct image){ .job = job,
+				   .arg = h,
+				   .layout = on_layout,
+				   .pages = on_pages,
+				   .drop = on_drop,
+				   .keep = on_keep,
 				   .rest = on_rest };
 	h->mem = h->pagemap = -1;
 	h->body = (struct body){ .job = job };
 	h->body.handle = open("/dev/mattx", O_RDWR | O_CLOEXEC);
 	if (h->body.handle < 0)
-		ret = job_fail(job, errno, "cannot open /dev/mattx: %s", strerror(errno));
+		ret = job_fail(job, errno, "cannot open /dev/mattx: %s",
+			       strerror(errno));
 	else
 		ret = receive(h, back);
 	/* an armed deputy that was not committed is a plain deputy again */

@@ -9,20 +9,23 @@
 #include "image.h"
 #include "memory.h"
 
-#define SIGINFO_LEN	128
+#define SIGINFO_LEN 128
 
 #ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK	18
-#define MADV_KEEPONFORK	19
+#define MADV_WIPEONFORK 18
+#define MADV_KEEPONFORK 19
 #endif
 
-static bool vma_sane(const struct image *image, const struct stream_vma *vma, uint64_t at)
+static bool vma_sane(const struct image *image, const struct stream_vma *vma,
+		     uint64_t at)
 {
 	return !(vma->start % PAGE) && !(vma->end % PAGE) && vma->start >= at &&
-	       vma->start < vma->end && vma->start >= PAGE && vma->end <= USER_END &&
+	       vma->start < vma->end && vma->start >= PAGE &&
+	       vma->end <= USER_END &&
 	       !(vma->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)) &&
 	       !(vma->flags & ~VMA_WIRE) &&
-	       (vma->start >= image->stub + image->stub_len || vma->end <= image->stub);
+	       (vma->start >= image->stub + image->stub_len ||
+		vma->end <= image->stub);
 }
 
 static int take_layout(struct image *image, const struct stream_head *head)
@@ -33,7 +36,8 @@ static int take_layout(struct image *image, const struct stream_head *head)
 
 	if (image->last || head->arg > 1)
 		return stream_bad(image->job, "a layout after the last");
-	vma = stream_payload(image->job, head, sizeof(*vma), sizeof(*vma), STREAM_LIST_MAX);
+	vma = stream_payload(image->job, head, sizeof(*vma), sizeof(*vma),
+			     STREAM_LIST_MAX);
 	if (!vma)
 		return -image->job->result;
 	free(image->vma);
@@ -43,7 +47,8 @@ static int take_layout(struct image *image, const struct stream_head *head)
 	runs_free(&image->mapped);
 	for (i = 0; i < n; i++) {
 		if (!vma_sane(image, &vma[i], at))
-			return job_fail(image->job, EINVAL, "mapping %llx-%llx has no place here",
+			return job_fail(image->job, EINVAL,
+					"mapping %llx-%llx has no place here",
 					(unsigned long long)vma[i].start,
 					(unsigned long long)vma[i].end);
 		at = vma[i].end;
@@ -100,7 +105,8 @@ static int take_list(struct image *image, const struct stream_head *head)
 				  runs.run[i].end - runs.run[i].start))
 			ret = stream_bad(image->job, "ranges of no mapping");
 	if (!ret)
-		ret = (head->type == STREAM_DROP ? image->drop : image->keep)(image, &runs);
+		ret = (head->type == STREAM_DROP ? image->drop :
+						   image->keep)(image, &runs);
 	runs_free(&runs);
 	return ret;
 }
@@ -114,7 +120,8 @@ static int take_process(struct image *image, const struct stream_head *head)
 		return stream_bad(image->job, "a damaged process state");
 	ret = stream_read(image->job, p, sizeof(*p));
 	if (!ret)
-		ret = stream_read(image->job, &image->state, sizeof(image->state));
+		ret = stream_read(image->job, &image->state,
+				  sizeof(image->state));
 	if (ret)
 		return ret;
 	if (p->auxv_len > sizeof(p->auxv) || p->auxv_len % 16)
@@ -136,7 +143,8 @@ static bool thread_known(const struct image *image, int32_t tid)
 
 static int take_thread(struct image *image, const struct stream_head *head)
 {
-	const size_t fixed = sizeof(struct stream_thread) + sizeof(struct mattx_thread_state);
+	const size_t fixed = sizeof(struct stream_thread) +
+			     sizeof(struct mattx_thread_state);
 	struct image_thread *t, *more;
 	size_t n = image->threads;
 
@@ -148,7 +156,8 @@ static int take_thread(struct image *image, const struct stream_head *head)
 	}
 	t = &image->thread[n];
 	t->tid = head->arg;
-	if (head->arg < 1 || head->arg > 0x3fffffff || thread_known(image, t->tid))
+	if (head->arg < 1 || head->arg > 0x3fffffff ||
+	    thread_known(image, t->tid))
 		return stream_bad(image->job, "a thread with an impossible TID");
 	t->buf = stream_payload(image->job, head, fixed, 8, STREAM_THREAD_MAX);
 	if (!t->buf)
@@ -257,8 +266,8 @@ void image_free(struct image *image)
 int image_advice(uint32_t from, uint32_t to, int advice[8])
 {
 	static const struct {
-		uint32_t flags;		/* of these... */
-		uint32_t on;		/* ...this one means: */
+		uint32_t flags; /* of these... */
+		uint32_t on;	/* ...this one means: */
 		int advice;
 	} table[] = {
 		{ VMA_DONTFORK, VMA_DONTFORK, MADV_DONTFORK },
@@ -279,7 +288,8 @@ int image_advice(uint32_t from, uint32_t to, int advice[8])
 	int n = 0;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
-		if ((from ^ to) & table[i].flags && (to & table[i].flags) == table[i].on)
+		if ((from ^ to) & table[i].flags &&
+		    (to & table[i].flags) == table[i].on)
 			advice[n++] = table[i].advice;
 	return n;
 }

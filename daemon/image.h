@@ -12,27 +12,27 @@
 
 struct image_thread {
 	int32_t tid;
-	char *buf;			/* owns the following */
+	char *buf; /* owns the following */
 	struct stream_thread *attr;
 	void *affinity;
-	struct mattx_thread_state *state;	/* followed by its xstate */
+	struct mattx_thread_state *state; /* followed by its xstate */
 	size_t state_len;
 };
 
 struct image_signals {
-	int32_t tid;			/* 0: the process's */
+	int32_t tid; /* 0: the process's */
 	void *info;
 	size_t len;
 };
 
 struct image {
 	struct job *job;
-	uint64_t stub, stub_len;	/* no mapping may be here; 0: not known yet */
-	struct stream_vma *vma;		/* as announced last */
+	uint64_t stub, stub_len; /* no mapping may be here; 0: not known yet */
+	struct stream_vma *vma;	 /* as announced last */
 	size_t n;
-	bool last;			/* no other layout will come */
-	struct runs mapped;		/* of it, without vdso */
-	bool memory;			/* all pages have come */
+	bool last;	    /* no other layout will come */
+	struct runs mapped; /* of it, without vdso */
+	bool memory;	    /* all pages have come */
 	bool has_process;
 	struct stream_process process;
 	struct mattx_process_state state;
@@ -40,14 +40,15 @@ struct image {
 	size_t threads;
 	struct image_signals *signals;
 	size_t nr_signals;
-	uint64_t gang;			/* of ARM */
+	uint64_t gang; /* of ARM */
 	/* what is done with them; each returns 0, or after job_fail() */
 	void *arg;
 	int (*layout)(struct image *image);
-	int (*pages)(struct image *image, struct stream_run *run, int n, size_t bytes);
+	int (*pages)(struct image *image, struct stream_run *run, int n,
+		     size_t bytes);
 	int (*drop)(struct image *image, const struct runs *runs);
 	int (*keep)(struct image *image, const struct runs *runs);
-	int (*rest)(struct image *image);	/* after the last page */
+	int (*rest)(struct image *image); /* after the last page */
 };
 
 /**

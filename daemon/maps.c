@@ -15,14 +15,18 @@ static const struct {
 	char name[3];
 	uint32_t flag;
 } vm_flags[] = {
-	{ "sh", VMA_SHARED },	{ "mw", VMA_MAYWRITE },	{ "gd", VMA_GROWSDOWN },
-	{ "pf", VMA_DEVICE },	{ "io", VMA_DEVICE },	{ "lo", VMA_LOCKED },
-	{ "lf", VMA_ONFAULT },	{ "sr", VMA_SEQUENTIAL }, { "rr", VMA_RANDOM },
-	{ "dc", VMA_DONTFORK },	{ "nr", VMA_NORESERVE }, { "ht", VMA_HUGETLB },
-	{ "wf", VMA_WIPEONFORK }, { "dd", VMA_DONTDUMP }, { "hg", VMA_HUGE },
-	{ "nh", VMA_NOHUGE },	{ "mg", VMA_MERGEABLE }, { "um", VMA_UFFD },
-	{ "uw", VMA_UFFD },	{ "ui", VMA_UFFD },	{ "ss", VMA_SHADOW },
-	{ "sl", VMA_SEALED },	{ "sd", VMA_SOFTDIRTY },
+	{ "sh", VMA_SHARED },	  { "mw", VMA_MAYWRITE },
+	{ "gd", VMA_GROWSDOWN },  { "pf", VMA_DEVICE },
+	{ "io", VMA_DEVICE },	  { "lo", VMA_LOCKED },
+	{ "lf", VMA_ONFAULT },	  { "sr", VMA_SEQUENTIAL },
+	{ "rr", VMA_RANDOM },	  { "dc", VMA_DONTFORK },
+	{ "nr", VMA_NORESERVE },  { "ht", VMA_HUGETLB },
+	{ "wf", VMA_WIPEONFORK }, { "dd", VMA_DONTDUMP },
+	{ "hg", VMA_HUGE },	  { "nh", VMA_NOHUGE },
+	{ "mg", VMA_MERGEABLE },  { "um", VMA_UFFD },
+	{ "uw", VMA_UFFD },	  { "ui", VMA_UFFD },
+	{ "ss", VMA_SHADOW },	  { "sl", VMA_SEALED },
+	{ "sd", VMA_SOFTDIRTY },
 };
 
 /* A whole file of /proc, with a NUL behind it. NULL: errno. */
@@ -88,11 +92,16 @@ static bool parse_head(struct vma *vma, char *line)
 	char perm[5];
 	int at = 0;
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perm, &off,
-		   &major, &minor, &ino, &at) < 7 || !at)
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perm,
+		   &off, &major, &minor, &ino, &at) < 7 ||
+	    !at)
 		return false;
-	*vma = (struct vma){ .start = start, .end = end, .off = off, .ino = ino,
-			     .dev = (uint64_t)major << 32 | minor, .name = line + at };
+	*vma = (struct vma){ .start = start,
+			     .end = end,
+			     .off = off,
+			     .ino = ino,
+			     .dev = (uint64_t)major << 32 | minor,
+			     .name = line + at };
 	if (perm[0] == 'r')
 		vma->prot |= PROT_READ;
 	if (perm[1] == 'w')
@@ -218,8 +227,8 @@ uint64_t maps_pick(const struct maps *a, const struct maps *b, uint64_t len)
 const char *vma_text(const struct vma *vma, char *buf, size_t len)
 {
 	snprintf(buf, len, "%llx-%llx%s%s", (unsigned long long)vma->start,
-		 (unsigned long long)vma->end, vma->name && *vma->name ? " " : "",
-		 vma->name ? vma->name : "");
+		 (unsigned long long)vma->end,
+		 vma->name && *vma->name ? " " : "", vma->name ? vma->name : "");
 	return buf;
 }
 
@@ -234,7 +243,8 @@ void runs_add(struct runs *runs, uint64_t start, uint64_t end)
 		return;
 	}
 	if (runs->n == runs->cap) {
-		more = realloc(runs->run, (runs->cap ? runs->cap * 2 : 64) * sizeof(*more));
+		more = realloc(runs->run,
+			       (runs->cap ? runs->cap * 2 : 64) * sizeof(*more));
 		if (!more) {
 			runs->bad = true;
 			return;

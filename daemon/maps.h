@@ -8,51 +8,52 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PAGE		4096ull
-#define USER_END	0x7ffffffff000ull	/* end of user space with four page table levels */
+#define PAGE 4096ull
+#define USER_END \
+	0x7ffffffff000ull /* end of user space with four page table levels */
 
 enum {
 	/* what the other node has to know */
-	VMA_FILE	= 1 << 0,	/* private, of a file: contents travel */
-	VMA_VDSO	= 1 << 1,	/* vdso or its data pages */
-	VMA_GROWSDOWN	= 1 << 2,
-	VMA_NORESERVE	= 1 << 3,
-	VMA_DONTFORK	= 1 << 4,
-	VMA_WIPEONFORK	= 1 << 5,
-	VMA_DONTDUMP	= 1 << 6,
-	VMA_HUGE	= 1 << 7,
-	VMA_NOHUGE	= 1 << 8,
-	VMA_MERGEABLE	= 1 << 9,
-	VMA_LOCKED	= 1 << 10,
-	VMA_ONFAULT	= 1 << 11,
-	VMA_SEQUENTIAL	= 1 << 12,
-	VMA_RANDOM	= 1 << 13,
-	VMA_WIRE	= (1 << 14) - 1,
+	VMA_FILE = 1 << 0, /* private, of a file: contents travel */
+	VMA_VDSO = 1 << 1, /* vdso or its data pages */
+	VMA_GROWSDOWN = 1 << 2,
+	VMA_NORESERVE = 1 << 3,
+	VMA_DONTFORK = 1 << 4,
+	VMA_WIPEONFORK = 1 << 5,
+	VMA_DONTDUMP = 1 << 6,
+	VMA_HUGE = 1 << 7,
+	VMA_NOHUGE = 1 << 8,
+	VMA_MERGEABLE = 1 << 9,
+	VMA_LOCKED = 1 << 10,
+	VMA_ONFAULT = 1 << 11,
+	VMA_SEQUENTIAL = 1 << 12,
+	VMA_RANDOM = 1 << 13,
+	VMA_WIRE = (1 << 14) - 1,
 	/* what stays here */
-	VMA_SHARED	= 1 << 16,
-	VMA_MAYWRITE	= 1 << 17,
-	VMA_DEVICE	= 1 << 18,	/* memory of a device, or raw pages */
-	VMA_HUGETLB	= 1 << 19,
-	VMA_UFFD	= 1 << 20,
-	VMA_SHADOW	= 1 << 21,
-	VMA_SEALED	= 1 << 22,
-	VMA_PKEY	= 1 << 23,
-	VMA_SOFTDIRTY	= 1 << 24,
+	VMA_SHARED = 1 << 16,
+	VMA_MAYWRITE = 1 << 17,
+	VMA_DEVICE = 1 << 18, /* memory of a device, or raw pages */
+	VMA_HUGETLB = 1 << 19,
+	VMA_UFFD = 1 << 20,
+	VMA_SHADOW = 1 << 21,
+	VMA_SEALED = 1 << 22,
+	VMA_PKEY = 1 << 23,
+	VMA_SOFTDIRTY = 1 << 24,
 };
 
 struct vma {
 	uint64_t start, end;
 	uint64_t dev, ino, off;
-	uint64_t rss;		/* bytes that are present or swapped */
-	uint32_t prot;		/* PROT_* */
-	uint32_t flags;		/* VMA_* */
-	const char *name;	/* "" or what /proc says */
+	uint64_t rss;	  /* bytes that are present or swapped */
+	uint32_t prot;	  /* PROT_* */
+	uint32_t flags;	  /* VMA_* */
+	const char *name; /* "" or what /proc says */
 };
 
 struct maps {
-	struct vma *vma;	/* sorted */
+	struct vma *vma; /* sorted */
 	size_t n, cap;
-	char *names;		/* what the names point into */
+	char *names; /* what the names point into */
 };
 
 /**
@@ -87,7 +88,7 @@ struct run {
 struct runs {
 	struct run *run;
 	size_t n, cap;
-	bool bad;		/* out of memory: the set is not complete */
+	bool bad; /* out of memory: the set is not complete */
 };
 
 /* Adds a run that begins at or behind the end of the last one. */
@@ -95,8 +96,8 @@ void runs_add(struct runs *runs, uint64_t start, uint64_t end);
 void runs_free(struct runs *runs);
 
 enum runs_op {
-	RUNS_AND = 1 << 3,		/* in both */
-	RUNS_MINUS = 1 << 1,		/* in the first only */
+	RUNS_AND = 1 << 3,   /* in both */
+	RUNS_MINUS = 1 << 1, /* in the first only */
 	RUNS_OR = 1 << 1 | 1 << 2 | 1 << 3,
 };
 

@@ -27,17 +27,17 @@
 #include "fault.h"
 #include "memory.h"
 
-#define PM_PRESENT	(1ull << 63)
-#define PM_SWAPPED	(1ull << 62)
-#define PM_FILE		(1ull << 61)
-#define PM_ALONE	(1ull << 56)
-#define PM_DIRTY	(1ull << 55)
+#define PM_PRESENT (1ull << 63)
+#define PM_SWAPPED (1ull << 62)
+#define PM_FILE	   (1ull << 61)
+#define PM_ALONE   (1ull << 56)
+#define PM_DIRTY   (1ull << 55)
 
-#define SLOTS		4	/* blocks between reader and sender */
-#define PAGEMAP_CHUNK	65536	/* entries read at once */
+#define SLOTS	      4	    /* blocks between reader and sender */
+#define PAGEMAP_CHUNK 65536 /* entries read at once */
 
-#define ROUNDS		6	/* of pre-copy at most */
-#define ENOUGH		(4u << 20)	/* bytes that may be left for the freeze */
+#define ROUNDS 6	  /* of pre-copy at most */
+#define ENOUGH (4u << 20) /* bytes that may be left for the freeze */
 
 /* ---------------------------------------------------------- open, close */
 
@@ -56,7 +56,8 @@ static bool soft_dirty_works(void)
 	uint64_t entry = 0;
 	int fd;
 
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return false;
 	*page = 1;
@@ -71,16 +72,20 @@ static bool soft_dirty_works(void)
 
 int memory_open(struct memory *m, struct job *job, pid_t pid)
 {
-	*m = (struct memory){ .job = job, .pid = pid, .pagemap = -1, .mem = -1,
-			      .phase = "pages" };
+	*m = (struct memory){
+		.job = job, .pid = pid, .pagemap = -1, .mem = -1, .phase = "pages"
+	};
 	if (!soft_dirty_works())
-		return job_fail(job, ENOSYS, "this kernel has no CONFIG_MEM_SOFT_DIRTY");
+		return job_fail(job, ENOSYS,
+				"this kernel has no CONFIG_MEM_SOFT_DIRTY");
 	m->pagemap = open_proc(pid, "pagemap", O_RDONLY);
 	if (m->pagemap < 0)
-		return job_fail(job, errno, "cannot open its page map: %s", strerror(errno));
+		return job_fail(job, errno, "cannot open its page map: %s",
+				strerror(errno));
 	m->mem = open_proc(pid, "mem", O_RDONLY);
 	if (m->mem < 0)
-		return job_fail(job, errno, "cannot open its memory: %s", strerror(errno));
+		return job_fail(job, errno, "cannot open its memory: %s",
+				strerror(errno));
 	return 0;
 }
 
@@ -107,16 +112,17 @@ int memory_forget(struct job *job, pid_t pid)
 	if (fd >= 0)
 		close(fd);
 	if (error)
-		return job_fail(job, error, "cannot watch what it writes: %s", strerror(error));
+		return job_fail(job, error, "cannot watch what it writes: %s",
+				strerror(error));
 	return 0;
 }
 
 /* --------------------------------------------------- reader and sender */
 
 struct slot {
-	char *buf;			/* STREAM_BATCH bytes */
-	struct stream_run run[STREAM_RUNS];	/* what of it is sent */
-	struct iovec iov[STREAM_RUNS + 2];	/* [0] head, [1] runs, then contents */
+	char *buf;			    /* STREAM_BATCH bytes */
+	struct stream_run run[STREAM_RUNS]; /* what of it is sent */
+	struct iovec iov[STREAM_RUNS + 2]; /* [0] head, [1] runs, then contents */
 	unsigned int n;
 	bool last;
 };
@@ -125,14 +131,14 @@ struct slot {
 struct pump {
 	struct memory *m;
 	const struct runs *todo;
-	const struct runs *whole;	/* zeroes in here are sent too; or NULL */
+	const struct runs *whole; /* zeroes in here are sent too; or NULL */
 	struct slot slot[SLOTS];
-	unsigned int head, tail;	/* under lock */
-	bool stop;			/* under lock: the sender has given up */
+	unsigned int head, tail; /* under lock */
+	bool stop;		 /* under lock: the sender has given up */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	/* of the reader: */
-	struct runs data, zero, lost;	/* what it found */
+	struct runs data, zero, lost; /* what it found */
 	size_t whole_at;
 };
 
@@ -142,8 +148,8 @@ static bool is_zero(const char *page)
 	size_t i;
 
 	for (i = 0; i < PAGE / 8; i += 8)
-		if (p[i] | p[i + 1] | p[i + 2] | p[i + 3] | p[i + 4] | p[i + 5] |
-		    p[i + 6] | p[i + 7])
+		if (p[i] | p[i + 1] | p[i + 2] | p[i + 3] | p[i + 4] |
+		    p[i + 5] | p[i + 6] | p[i + 7])
 			return false;
 	return true;
 }
@@ -153,7 +159,8 @@ static void judge(struct pump *p, struct slot *slot, char *buf, uint64_t addr)
 {
 	struct stream_run *run = slot->n ? &slot->run[slot->n - 1] : NULL;
 
-	if (is_zero(buf) && !(p->whole && runs_has(p->whole, &p->whole_at, addr))) {
+	if (is_zero(buf) &&
+	    !(p->whole && runs_has(p->whole, &p->whole_at, addr))) {
 		runs_add(&p->zero, addr, addr + PAGE);
 		return;
 	}
@@ -173,7 +180,8 @@ static void judge(struct pump *p, struct slot *slot, char *buf, uint64_t addr)
  * Reads @n pieces of the process one behind the other into @buf. Pages that cannot be
  * read (beyond the end of a file, or unmapped meanwhile) are noted as lost.
  */
-static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece, int n)
+static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece,
+			int n)
 {
 	char *buf = slot->buf;
 	uint64_t addr, off;
@@ -187,7 +195,8 @@ static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece, 
 			local.iov_len += piece[i].iov_len;
 		got = process_vm_readv(p->m->pid, &local, 1, piece, n, 0);
 		if (got <= 0) {
-			got = pread(p->m->mem, buf, piece->iov_len, (off_t)piece->iov_base);
+			got = pread(p->m->mem, buf, piece->iov_len,
+				    (off_t)piece->iov_base);
 			if (got < (ssize_t)PAGE) {
 				addr = (uint64_t)piece->iov_base;
 				runs_add(&p->lost, addr, addr + PAGE);
@@ -203,7 +212,8 @@ static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece, 
 		got &= ~(PAGE - 1);
 		while (got > 0) {
 			addr = (uint64_t)piece->iov_base;
-			for (off = 0; off < piece->iov_len && (ssize_t)off < got; off += PAGE)
+			for (off = 0; off < piece->iov_len && (ssize_t)off < got;
+			     off += PAGE)
 				judge(p, slot, buf + off, addr + off);
 			buf += off;
 			got -= off;
@@ -281,7 +291,8 @@ static int send_slot(struct memory *m, struct slot *slot)
 
 	if (!slot->n)
 		return 0;
-	slot->iov[1] = (struct iovec){ slot->run, slot->n * sizeof(slot->run[0]) };
+	slot->iov[1] =
+		(struct iovec){ slot->run, slot->n * sizeof(slot->run[0]) };
 	for (i = 0; i < slot->n; i++)
 		m->sent += slot->run[i].len;
 	ret = stream_sendv(m->job, STREAM_PAGES, slot->n, slot->iov, slot->n + 2);
@@ -333,7 +344,8 @@ static int pump_run(struct pump *p)
 	}
 	ret = pthread_create(&thread, NULL, reader, p);
 	if (ret)
-		return job_fail(m->job, ret, "cannot create a thread: %s", strerror(ret));
+		return job_fail(m->job, ret, "cannot create a thread: %s",
+				strerror(ret));
 	ret = sender(p);
 	pthread_join(thread, NULL);
 	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad))
@@ -345,8 +357,9 @@ static int pump_run(struct pump *p)
  * Sends the pages of @todo. @data: those that were sent, @zero: those that are
  * zero, @lost: those that could not be read; each may be NULL.
  */
-static int pump(struct memory *m, const struct runs *todo, const struct runs *whole,
-		struct runs *data, struct runs *zero, struct runs *lost)
+static int pump(struct memory *m, const struct runs *todo,
+		const struct runs *whole, struct runs *data, struct runs *zero,
+		struct runs *lost)
 {
 	struct runs *out[3] = { data, zero, lost }, *in[3];
 	struct pump *p;
@@ -414,12 +427,14 @@ static int walk(struct job *job, int pagemap, uint64_t start, uint64_t end,
 		n = (end - start) / PAGE;
 		if (n > PAGEMAP_CHUNK)
 			n = PAGEMAP_CHUNK;
-		got = pread(pagemap, map, n * sizeof(*map), start / PAGE * sizeof(*map));
+		got = pread(pagemap, map, n * sizeof(*map),
+			    start / PAGE * sizeof(*map));
 		if (got < (ssize_t)sizeof(*map)) {
 			ret = job_fail(job, got < 0 ? errno : ESRCH,
 				       "cannot read its page map at %llx: %s",
 				       (unsigned long long)start,
-				       got < 0 ? strerror(errno) : "it has ended");
+				       got < 0 ? strerror(errno) :
+						 "it has ended");
 			break;
 		}
 		n = got / sizeof(*map);
@@ -434,10 +449,10 @@ static int walk(struct job *job, int pagemap, uint64_t start, uint64_t end,
 /* One look at all pages; the sets are in address order because the walk is. */
 struct scan {
 	const struct memory *m;
-	struct runs todo;	/* to be read and sent */
-	struct runs seen, fseen;	/* become m's */
+	struct runs todo;	 /* to be read and sent */
+	struct runs seen, fseen; /* become m's */
 	size_t at_seen, at_fseen, at_there;
-	bool file;		/* the mapping that is walked is one of a file */
+	bool file; /* the mapping that is walked is one of a file */
 };
 
 static void scan_own(struct scan *s, uint64_t addr, uint64_t entry)
@@ -460,7 +475,7 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 			runs_add(&s->todo, addr, addr + PAGE);
 		runs_add(&s->fseen, addr, addr + PAGE);
 	} else if (entry & PM_PRESENT) {
-		scan_own(s, addr, entry);	/* the huge page of zeroes */
+		scan_own(s, addr, entry); /* the huge page of zeroes */
 	}
 }
 
@@ -506,7 +521,8 @@ static int send_runs(struct memory *m, uint32_t type, const struct runs *runs)
 		return job_fail(m->job, ENOMEM, "out of memory");
 	for (i = 0; i < runs->n; i++)
 		list[i] = (struct stream_run){ runs->run[i].start,
-					       runs->run[i].end - runs->run[i].start };
+					       runs->run[i].end -
+						       runs->run[i].start };
 	ret = stream_send(m->job, type, 0, list, runs->n * sizeof(*list));
 	free(list);
 	return ret;
@@ -527,13 +543,15 @@ static int send_layout(struct memory *m, bool last)
 		list[i] = (struct stream_vma){ vma->start, vma->end, vma->prot,
 					       vma->flags & VMA_WIRE };
 	}
-	ret = stream_send(m->job, STREAM_LAYOUT, last, list, m->maps.n * sizeof(*list));
+	ret = stream_send(m->job, STREAM_LAYOUT, last, list,
+			  m->maps.n * sizeof(*list));
 	free(list);
 	return ret;
 }
 
 /* Ranges whose contents are of the same origin in both layouts. */
-static void same_origin(const struct maps *a, const struct maps *b, struct runs *same)
+static void same_origin(const struct maps *a, const struct maps *b,
+			struct runs *same)
 {
 	size_t i = 0, j = 0;
 
@@ -565,7 +583,8 @@ static int announce(struct memory *m, bool last)
 	if (!ret && !maps.n)
 		ret = -ESRCH;
 	if (ret)
-		return job_fail(m->job, ret, "cannot read its mappings: %s", strerror(-ret));
+		return job_fail(m->job, ret, "cannot read its mappings: %s",
+				strerror(-ret));
 	same_origin(&m->maps, &maps, &same);
 	maps_free(&m->maps);
 	m->maps = maps;
@@ -601,7 +620,8 @@ static int check_lost(struct memory *m, const struct runs *lost)
 
 		if (at == m->maps.n || !(m->maps.vma[at].flags & VMA_FILE) ||
 		    m->maps.vma[at].end < lost->run[i].end)
-			return job_fail(m->job, EFAULT, "cannot read its page at %llx",
+			return job_fail(m->job, EFAULT,
+					"cannot read its page at %llx",
 					(unsigned long long)lost->run[i].start);
 	}
 	return 0;
@@ -656,7 +676,8 @@ static int estimate(struct memory *m, uint64_t *bytes)
 }
 
 /* Looks while the process stands still, and has the kernel begin anew. */
-static int snapshot(struct memory *m, struct scan *s, int (*freeze)(struct job *job))
+static int snapshot(struct memory *m, struct scan *s,
+		    int (*freeze)(struct job *job))
 {
 	int fd = freeze(m->job), ret;
 
@@ -745,7 +766,7 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 	if (entry & PM_DIRTY)
 		runs_add(&c->todo, addr, addr + PAGE);
 	else if (runs_has(c->files, &c->at, addr))
-		return;		/* unchanged: home has the file */
+		return; /* unchanged: home has the file */
 	else if (entry & PM_PRESENT && !(entry & PM_ALONE))
 		runs_add(&c->todo, addr, addr + PAGE);
 	else
@@ -837,7 +858,8 @@ static void present_page(void *arg, uint64_t addr, uint64_t entry)
 		runs_add(arg, addr, addr + PAGE);
 }
 
-int memory_present(struct job *job, int pagemap, const struct vma *vma, struct runs *runs)
+int memory_present(struct job *job, int pagemap, const struct vma *vma,
+		   struct runs *runs)
 {
 	return walk(job, pagemap, vma->start, vma->end, present_page, runs);
 }

@@ -16,13 +16,13 @@
 struct memory {
 	struct job *job;
 	pid_t pid;
-	int pagemap, mem;	/* of /proc/PID */
-	uint64_t stub, stub_len;	/* not part of the process */
-	struct maps maps;	/* as announced last; n is 0 before the first */
-	struct runs seen;	/* own (anonymous) pages that were looked at */
-	struct runs fseen;	/* pages of files that were looked at */
+	int pagemap, mem;	 /* of /proc/PID */
+	uint64_t stub, stub_len; /* not part of the process */
+	struct maps maps;  /* as announced last; n is 0 before the first */
+	struct runs seen;  /* own (anonymous) pages that were looked at */
+	struct runs fseen; /* pages of files that were looked at */
 	struct runs there;
-	uint64_t sent, total;	/* bytes of this phase, for job_progress() */
+	uint64_t sent, total; /* bytes of this phase, for job_progress() */
 	const char *phase;
 };
 
@@ -65,9 +65,11 @@ int memory_runs(struct job *job, const struct stream_head *head,
 		struct stream_run run[STREAM_RUNS]);
 
 /* Takes a DROP or KEEP: a sorted list. Return: as all. */
-int memory_list(struct job *job, const struct stream_head *head, struct runs *runs);
+int memory_list(struct job *job, const struct stream_head *head,
+		struct runs *runs);
 
 /* Own pages of @vma that are present, added to @runs. @pagemap: of /proc/PID. */
-int memory_present(struct job *job, int pagemap, const struct vma *vma, struct runs *runs);
+int memory_present(struct job *job, int pagemap, const struct vma *vma,
+		   struct runs *runs);
 
 #endif

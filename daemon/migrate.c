@@ -29,8 +29,8 @@
 #include "restore.h"
 #include "stream.h"
 
-#define FREEZE_MS	10000
-#define PINGS		8
+#define FREEZE_MS 10000
+#define PINGS	  8
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -47,7 +47,8 @@ static int open_handle(struct job *job)
 	int fd = open("/dev/mattx", O_RDWR | O_CLOEXEC);
 
 	if (fd < 0)
-		return job_fail(job, errno, "cannot open /dev/mattx: %s", strerror(errno));
+		return job_fail(job, errno, "cannot open /dev/mattx: %s",
+				strerror(errno));
 	return fd;
 }
 
@@ -88,21 +89,25 @@ static int put_stub(struct body *body)
 	struct mattx_ioc_body arg = { .stub = body->stub, .stub_len = STUB_LEN };
 
 	if (ioctl(body->handle, MATTX_IOC_STUB, &arg))
-		return job_fail(body->job, errno, "cannot put the stub into it: %s",
+		return job_fail(body->job, errno,
+				"cannot put the stub into it: %s",
 				strerror(errno));
 	return 0;
 }
 
 static int commit(struct body *body, uint64_t gang, uint32_t reason)
 {
-	struct mattx_ioc_commit arg = { .gang = gang, .peer = body->job->node.id,
+	struct mattx_ioc_commit arg = { .gang = gang,
+					.peer = body->job->node.id,
 					.reason = reason };
 	int ret = ioctl(body->handle, MATTX_IOC_COMMIT, &arg);
 
 	if (ret)
-		return job_fail(body->job, errno, "the commit failed: %s", strerror(errno));
+		return job_fail(body->job, errno, "the commit failed: %s",
+				strerror(errno));
 	if (arg.result)
-		return job_fail(body->job, arg.result, "the commit was refused: %s",
+		return job_fail(body->job, arg.result,
+				"the commit was refused: %s",
 				strerror(arg.result));
 	/* only for the other daemon's log; it may have gone meanwhile */
 	stream_tell(body->job, STREAM_DONE);
@@ -125,7 +130,8 @@ static int pick_stub(struct job *job, pid_t pid, uint64_t *stub)
 
 	ret = maps_read(pid, 0, 0, &maps);
 	if (ret)
-		return job_fail(job, ret, "cannot read its mappings: %s", strerror(-ret));
+		return job_fail(job, ret, "cannot read its mappings: %s",
+				strerror(-ret));
 	*stub = maps_pick(&maps, NULL, STUB_LEN);
 	maps_free(&maps);
 	if (!*stub)
@@ -161,7 +167,8 @@ static int compare_clocks(struct way_out *w)
 			return ret;
 		if (head.type != STREAM_PONG)
 			return stream_bad(w->job, "an unexpected message");
-		theirs = stream_payload(w->job, &head, sizeof(*theirs), 0, sizeof(*theirs));
+		theirs = stream_payload(w->job, &head, sizeof(*theirs), 0,
+					sizeof(*theirs));
 		if (!theirs)
 			return -w->job->result;
 		trip = clock_ns(CLOCK_MONOTONIC) - mono;
@@ -191,7 +198,7 @@ static int start_there(struct way_out *w)
 		return ret;
 	uname(&uts);
 	s->version = STREAM_VERSION;
-	s->tgid = w->job->pid;		/* it is in our PID namespace */
+	s->tgid = w->job->pid; /* it is in our PID namespace */
 	s->stub = w->body.stub;
 	s->stub_len = STUB_LEN;
 	snprintf(s->hostname, sizeof(s->hostname), "%.64s", uts.nodename);
@@ -215,9 +222,11 @@ static int check_frozen(struct way_out *w)
 		return ret;
 	ret = maps_read(w->job->pid, 0, 0, &maps);
 	if (ret)
-		return job_fail(w->job, ret, "cannot read its mappings: %s", strerror(-ret));
+		return job_fail(w->job, ret, "cannot read its mappings: %s",
+				strerror(-ret));
 	if (!maps_hole(&maps, w->body.stub, w->body.stub + STUB_LEN))
-		ret = job_fail(w->job, EBUSY, "has mapped the stub's place meanwhile");
+		ret = job_fail(w->job, EBUSY,
+			       "has mapped the stub's place meanwhile");
 	maps_free(&maps);
 	return ret;
 }
@@ -235,7 +244,8 @@ static int send_frozen(struct way_out *w)
 	if (!ret)
 		ret = capture_process(&w->body, FAULT_OUT_PROCESS);
 	if (!ret)
-		ret = capture_threads(&w->body, FAULT_OUT_THREAD, FAULT_OUT_SIGNALS);
+		ret = capture_threads(&w->body, FAULT_OUT_THREAD,
+				      FAULT_OUT_SIGNALS);
 	w->memory.stub = w->body.stub;
 	w->memory.stub_len = STUB_LEN;
 	if (!ret)
@@ -304,13 +314,14 @@ static int go_out(struct way_out *w)
 
 int mattx_migrate_out(struct job *job)
 {
-	struct way_out w = { .job = job, .body = { .job = job, .handle = -1 },
+	struct way_out w = { .job = job,
+			     .body = { .job = job, .handle = -1 },
 			     .memory = { .pagemap = -1, .mem = -1 } };
 	int ret;
 
 	ret = go_out(&w);
 	if (w.body.handle >= 0)
-		close(w.body.handle);	/* thaws it, unless it was committed */
+		close(w.body.handle); /* thaws it, unless it was committed */
 	if (ret)
 		stream_send_fail(job);
 	memory_close(&w.memory);
@@ -328,7 +339,8 @@ static int read_files(struct body *body, struct runs *files)
 
 	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
 		if (errno != ENOSPC)
-			return job_fail(body->job, errno, "cannot read its ranges: %s",
+			return job_fail(body->job, errno,
+					"cannot read its ranges: %s",
 					strerror(errno));
 		free(range);
 		range = malloc(arg.len);
@@ -375,14 +387,17 @@ static int send_back(struct body *body)
 static int go_home(struct body *body)
 {
 	struct job *job = body->job;
-	struct mattx_ioc_open open_arg = { .gang = job->gang, .role = MATTX_ROLE_HOST };
-	struct stream_return back = { .version = STREAM_VERSION, .gang = job->gang,
+	struct mattx_ioc_open open_arg = { .gang = job->gang,
+					   .role = MATTX_ROLE_HOST };
+	struct stream_return back = { .version = STREAM_VERSION,
+				      .gang = job->gang,
 				      .reason = job->reason + 1 };
 	struct mattx_ioc_info info;
 	int ret;
 
 	if (ioctl(body->handle, MATTX_IOC_OPEN, &open_arg))
-		return job_fail(job, errno, "is no guest here: %s", strerror(errno));
+		return job_fail(job, errno, "is no guest here: %s",
+				strerror(errno));
 	ret = body_info(body, &info);
 	if (!ret)
 		ret = job_claim(job, info.pid, job->gang);
@@ -420,7 +435,7 @@ int mattx_migrate_home(struct job *job)
 	if (body.handle < 0)
 		return body.handle;
 	ret = go_home(&body);
-	close(body.handle);		/* it goes on here, unless it was committed */
+	close(body.handle); /* it goes on here, unless it was committed */
 	if (ret)
 		stream_send_fail(job);
 	return ret;
@@ -449,9 +464,11 @@ static int serve(struct job *job)
 			return ret;
 	}
 	if (head.type == STREAM_START && head.len == sizeof(start))
-		return stream_read(job, &start, sizeof(start)) ?: restore_serve(job, &start);
+		return stream_read(job, &start, sizeof(start)) ?:
+			       restore_serve(job, &start);
 	if (head.type == STREAM_RETURN && head.len == sizeof(back))
-		return stream_read(job, &back, sizeof(back)) ?: home_serve(job, &back);
+		return stream_read(job, &back, sizeof(back)) ?:
+			       home_serve(job, &back);
 	return stream_bad(job, "an unexpected message");
 }
 

@@ -34,10 +34,10 @@
 #include "warden.h"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE	0x100000
+#define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#define PARK_ADDR	0x32d000000000ull	/* where the vdso waits, if it must */
-#define VDSO_PIECES	8
+#define PARK_ADDR   0x32d000000000ull /* where the vdso waits, if it must */
+#define VDSO_PIECES 8
 
 /* ----------------------------------------------------- calls of a body */
 
@@ -47,10 +47,11 @@
  */
 static bool interrupted(long ret)
 {
-	return ret == -512 || ret == -513 || ret == -514;	/* -ERESTARTSYS... */
+	return ret == -512 || ret == -513 || ret == -514; /* -ERESTARTSYS... */
 }
 
-long body_call_args(struct body *body, int32_t tid, long nr, const uint64_t args[6])
+long body_call_args(struct body *body, int32_t tid, long nr,
+		    const uint64_t args[6])
 {
 	struct mattx_ioc_call call = { .tid = tid, .nr = nr };
 
@@ -74,39 +75,32 @@ int body_put(struct body *body, size_t at, const void *buf, size_t len)
 	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
-int body_get(struct body *body, size_t at, void *buf, size_t len)
-{
-	struct iovec local = { buf, len };
-	struct iovec remote = { (void *)(body_scratch(body) + at), len };
-	ssize_t n;
-
-	if (at > SCRATCH_LEN || len > SCRATCH_LEN - at)
-		return -E2BIG;
-	n = process_vm_readv(body->pid, &local, 1, &remote, 1, 0);
-	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EFAULT;
-}
-
 int body_info(struct body *body, struct mattx_ioc_info *info)
 {
 	if (ioctl(body->handle, MATTX_IOC_INFO, info))
-		return job_fail(body->job, errno, "cannot ask the module about it: %s",
+		return job_fail(body->job, errno,
+				"cannot ask the module about it: %s",
 				strerror(errno));
 	body->pid = info->pid;
 	body->tgid = info->tgid;
 	return 0;
 }
 
-int body_set(struct body *body, unsigned long cmd, const char *what, int32_t tid,
-	     const void *buf, size_t len)
+int body_set(struct body *body, unsigned long cmd, const char *what,
+	     int32_t tid, const void *buf, size_t len)
 {
-	struct mattx_ioc_buf arg = { .tid = tid, .len = len, .ptr = (uintptr_t)buf };
+	struct mattx_ioc_buf arg = { .tid = tid,
+				     .len = len,
+				     .ptr = (uintptr_t)buf };
 
 	if (!ioctl(body->handle, cmd, &arg))
 		return 0;
 	if (tid)
-		return job_fail(body->job, errno, "cannot set %s of thread %d: %s", what,
+		return job_fail(body->job, errno,
+				"cannot set %s of thread %d: %s", what,
 				(int)tid, strerror(errno));
-	return job_fail(body->job, errno, "cannot set %s: %s", what, strerror(errno));
+	return job_fail(body->job, errno, "cannot set %s: %s", what,
+			strerror(errno));
 }
 
 /* A call that must succeed. */
@@ -118,13 +112,14 @@ static int must(struct body *body, long ret, const char *what)
 }
 
 /* The same about a range. */
-static int must_at(struct body *body, long ret, const char *what, uint64_t start,
-		   uint64_t end)
+static int must_at(struct body *body, long ret, const char *what,
+		   uint64_t start, uint64_t end)
 {
 	if (ret >= 0)
 		return 0;
 	return job_fail(body->job, ret, "cannot %s %llx-%llx: %s", what,
-			(unsigned long long)start, (unsigned long long)end, strerror(-ret));
+			(unsigned long long)start, (unsigned long long)end,
+			strerror(-ret));
 }
 
 /* -------------------------------------------------------- calls in rows */
@@ -148,7 +143,9 @@ static int verdict(const struct mattx_ioc_call *call, int allow)
 	if (call->ret < 0 && call->ret >= -4095)
 		return allow && call->ret == -allow ? 0 : (int)call->ret;
 	/* a kernel that does not know MAP_FIXED_NOREPLACE goes elsewhere */
-	return call->nr == SYS_mmap && (uint64_t)call->ret != call->args[0] ? -EEXIST : 0;
+	return call->nr == SYS_mmap && (uint64_t)call->ret != call->args[0] ?
+		       -EEXIST :
+		       0;
 }
 
 /* Makes some of the queued calls, from *@at on, which moves behind those that are done. */
@@ -159,7 +156,8 @@ static int flush_some(struct body *body, unsigned int *at)
 	unsigned int last;
 
 	if (made <= 0)
-		return job_fail(body->job, made ? made : EIO, "cannot have it make calls: %s",
+		return job_fail(body->job, made ? made : EIO,
+				"cannot have it make calls: %s",
 				strerror(made ? -made : EIO));
 	/* only the last one can have failed; any may have mapped elsewhere */
 	for (last = *at + made - 1; *at < last && !ret; ++*at)
@@ -172,7 +170,8 @@ static int flush_some(struct body *body, unsigned int *at)
 		--*at;
 	}
 	if (ret)
-		return job_fail(body->job, ret, "cannot %s %llx-%llx: %s", q->note[*at].what,
+		return job_fail(body->job, ret, "cannot %s %llx-%llx: %s",
+				q->note[*at].what,
 				(unsigned long long)q->call[*at].args[0],
 				(unsigned long long)(q->call[*at].args[0] +
 						     q->call[*at].args[1]),
@@ -194,8 +193,9 @@ int body_flush(struct body *body)
 	return ret;
 }
 
-int body_range(struct body *body, const char *what, int allow, long nr, uint64_t start,
-	       uint64_t end, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+int body_range(struct body *body, const char *what, int allow, long nr,
+	       uint64_t start, uint64_t end, uint64_t c, uint64_t d, uint64_t e,
+	       uint64_t f)
 {
 	struct body_queue *q = body->queue;
 	int ret = 0;
@@ -208,7 +208,8 @@ int body_range(struct body *body, const char *what, int allow, long nr, uint64_t
 	if (q->n == BODY_CALLS)
 		ret = body_flush(body);
 	q->call[q->n] = (struct mattx_ioc_call){
-		.nr = nr, .args = { start, end - start, c, d, e, f },
+		.nr = nr,
+		.args = { start, end - start, c, d, e, f },
 	};
 	q->note[q->n].what = what;
 	q->note[q->n++].allow = allow;
@@ -233,29 +234,34 @@ int body_map(struct body *body, const struct stream_vma *vma, uint64_t start,
 	/* what the process cannot write does not count as memory it may use up */
 	if (vma->flags & VMA_NORESERVE || !(vma->prot & PROT_WRITE))
 		flags |= MAP_NORESERVE;
-	return body_range(body, "map", 0, SYS_mmap, start, end, prot, flags, -1ull, 0);
+	return body_range(body, "map", 0, SYS_mmap, start, end, prot, flags,
+			  -1ull, 0);
 }
 
-int body_protect(struct body *body, const struct stream_vma *vma, uint64_t start,
-		 uint64_t end, uint32_t from)
+int body_protect(struct body *body, const struct stream_vma *vma,
+		 uint64_t start, uint64_t end, uint32_t from)
 {
 	int advice[8], n, i, ret = 0;
 
 	n = image_advice(from, vma->flags, advice);
 	for (i = 0; i < n && !ret; i++) {
 		/* a kernel without KSM or huge pages does without */
-		bool soft = advice[i] == MADV_MERGEABLE || advice[i] == MADV_UNMERGEABLE ||
-			    advice[i] == MADV_HUGEPAGE || advice[i] == MADV_NOHUGEPAGE;
+		bool soft = advice[i] == MADV_MERGEABLE ||
+			    advice[i] == MADV_UNMERGEABLE ||
+			    advice[i] == MADV_HUGEPAGE ||
+			    advice[i] == MADV_NOHUGEPAGE;
 
-		ret = body_range(body, "advise about", soft ? EINVAL : 0, SYS_madvise, start,
-				 end, advice[i], 0, 0, 0);
+		ret = body_range(body, "advise about", soft ? EINVAL : 0,
+				 SYS_madvise, start, end, advice[i], 0, 0, 0);
 	}
 	if (ret || !((from ^ vma->flags) & VMA_LOCKED))
 		return ret;
 	if (!(vma->flags & VMA_LOCKED))
-		return body_range(body, "unlock", 0, SYS_munlock, start, end, 0, 0, 0, 0);
+		return body_range(body, "unlock", 0, SYS_munlock, start, end, 0,
+				  0, 0, 0);
 	/* what may not be touched is locked, but there is nothing to be had */
-	return body_range(body, "lock", vma->prot ? 0 : ENOMEM, SYS_mlock2, start, end,
+	return body_range(body, "lock", vma->prot ? 0 : ENOMEM, SYS_mlock2,
+			  start, end,
 			  vma->flags & VMA_ONFAULT ? MLOCK_ONFAULT : 0, 0, 0, 0);
 }
 
@@ -264,12 +270,19 @@ int body_protect(struct body *body, const struct stream_vma *vma, uint64_t start
 int body_mm(struct body *body, const struct stream_process *p)
 {
 	struct prctl_mm_map map = {
-		.start_code = p->start_code, .end_code = p->end_code,
-		.start_data = p->start_data, .end_data = p->end_data,
-		.start_brk = p->start_brk, .brk = p->brk, .start_stack = p->start_stack,
-		.arg_start = p->arg_start, .arg_end = p->arg_end,
-		.env_start = p->env_start, .env_end = p->env_end,
-		.auxv_size = p->auxv_len, .exe_fd = -1,
+		.start_code = p->start_code,
+		.end_code = p->end_code,
+		.start_data = p->start_data,
+		.end_data = p->end_data,
+		.start_brk = p->start_brk,
+		.brk = p->brk,
+		.start_stack = p->start_stack,
+		.arg_start = p->arg_start,
+		.arg_end = p->arg_end,
+		.env_start = p->env_start,
+		.env_end = p->env_end,
+		.auxv_size = p->auxv_len,
+		.exe_fd = -1,
 	};
 	long ret;
 
@@ -279,8 +292,8 @@ int body_mm(struct body *body, const struct stream_process *p)
 	if (!ret)
 		ret = body_put(body, sizeof(map), p->auxv, p->auxv_len);
 	if (!ret)
-		ret = body_call(body, body->tgid, SYS_prctl, PR_SET_MM, PR_SET_MM_MAP,
-				body_scratch(body), sizeof(map));
+		ret = body_call(body, body->tgid, SYS_prctl, PR_SET_MM,
+				PR_SET_MM_MAP, body_scratch(body), sizeof(map));
 	return must(body, ret, "set where its parts are (PR_SET_MM_MAP)");
 }
 
@@ -293,13 +306,13 @@ int body_states(struct body *body, const struct image *image, int point)
 		const struct image_thread *t = &image->thread[i];
 
 		ret = stream_fault(body->job, point) ?:
-		      body_set(body, MATTX_IOC_SET_THREAD, "the state", t->tid, t->state,
-			       t->state_len);
+			      body_set(body, MATTX_IOC_SET_THREAD, "the state",
+				       t->tid, t->state, t->state_len);
 		if (ret)
 			return ret;
 	}
-	ret = body_set(body, MATTX_IOC_SET_PROCESS, "the process's state", 0, &image->state,
-		       sizeof(image->state));
+	ret = body_set(body, MATTX_IOC_SET_PROCESS, "the process's state", 0,
+		       &image->state, sizeof(image->state));
 	for (i = 0; i < image->nr_signals && !ret; i++)
 		ret = body_set(body, MATTX_IOC_SET_SIGNALS, "pending signals",
 			       image->signals[i].tid, image->signals[i].info,
@@ -313,9 +326,9 @@ struct restore {
 	struct image image;
 	struct body body;
 	struct warden warden;
-	struct runs mapped;	/* in the body */
+	struct runs mapped; /* in the body */
 	bool emptied;
-	struct vma vdso[VDSO_PIECES];	/* where the guest has it */
+	struct vma vdso[VDSO_PIECES]; /* where the guest has it */
 	size_t pieces;
 };
 
@@ -339,10 +352,12 @@ static int place_vdso(struct restore *r, struct vma *own, size_t n)
 	int ret = 0;
 
 	if (n != r->pieces)
-		return job_fail(r->image.job, ENOEXEC, "its vdso has another form here");
+		return job_fail(r->image.job, ENOEXEC,
+				"its vdso has another form here");
 	for (i = 0; i < n; i++)
 		if (own[i].end - own[i].start != r->vdso[i].end - r->vdso[i].start)
-			return job_fail(r->image.job, ENOEXEC, "its vdso has another size here");
+			return job_fail(r->image.job, ENOEXEC,
+					"its vdso has another size here");
 	/* out of each other's way, then to their places */
 	for (i = 0; i < n && !ret; i++) {
 		uint64_t len = own[i].end - own[i].start;
@@ -368,14 +383,15 @@ static int empty(struct restore *r)
 
 	ret = maps_read(body->pid, body->stub, STUB_LEN, &maps);
 	if (ret)
-		return job_fail(body->job, ret, "cannot read the body's mappings: %s",
+		return job_fail(body->job, ret,
+				"cannot read the body's mappings: %s",
 				strerror(-ret));
 	for (i = 0; i < maps.n && !ret; i++) {
 		const struct vma *vma = &maps.vma[i];
 
 		if (!(vma->flags & VMA_VDSO))
-			ret = body_range(body, "unmap", 0, SYS_munmap, vma->start, vma->end,
-					 0, 0, 0, 0);
+			ret = body_range(body, "unmap", 0, SYS_munmap,
+					 vma->start, vma->end, 0, 0, 0, 0);
 		else if (n < VDSO_PIECES)
 			own[n++] = *vma;
 	}
@@ -399,27 +415,33 @@ static int note_vdso(struct restore *r)
 		if (!(vma->flags & VMA_VDSO))
 			continue;
 		if (n == VDSO_PIECES)
-			return job_fail(image->job, E2BIG, "its vdso has too many parts");
-		if (r->emptied && (n >= r->pieces || r->vdso[n].start != vma->start ||
-				   r->vdso[n].end != vma->end))
-			return job_fail(image->job, EBUSY, "its vdso has moved meanwhile");
-		r->vdso[n++] = (struct vma){ .start = vma->start, .end = vma->end };
+			return job_fail(image->job, E2BIG,
+					"its vdso has too many parts");
+		if (r->emptied &&
+		    (n >= r->pieces || r->vdso[n].start != vma->start ||
+		     r->vdso[n].end != vma->end))
+			return job_fail(image->job, EBUSY,
+					"its vdso has moved meanwhile");
+		r->vdso[n++] =
+			(struct vma){ .start = vma->start, .end = vma->end };
 	}
 	if (r->emptied && n != r->pieces)
-		return job_fail(image->job, EBUSY, "its vdso has moved meanwhile");
+		return job_fail(image->job, EBUSY,
+				"its vdso has moved meanwhile");
 	r->pieces = n;
 	return 0;
 }
 
 static bool same_kind(const struct stream_vma *a, const struct stream_vma *b)
 {
-	return !((a->flags ^ b->flags) & (VMA_GROWSDOWN | VMA_NORESERVE | VMA_VDSO)) &&
+	return !((a->flags ^ b->flags) &
+		 (VMA_GROWSDOWN | VMA_NORESERVE | VMA_VDSO)) &&
 	       !((a->prot ^ b->prot) & PROT_WRITE);
 }
 
 /* Maps what of mapping @vma, which goes on to @end, is in @come. @at: a place in that. */
-static int map_missing(struct restore *r, const struct stream_vma *vma, uint64_t end,
-		       const struct runs *come, size_t *at)
+static int map_missing(struct restore *r, const struct stream_vma *vma,
+		       uint64_t end, const struct runs *come, size_t *at)
 {
 	size_t i;
 	int ret = 0;
@@ -432,7 +454,8 @@ static int map_missing(struct restore *r, const struct stream_vma *vma, uint64_t
 		from = from > vma->start ? from : vma->start;
 		to = to < end ? to : end;
 		ret = stream_fault(r->image.job, FAULT_HOST_MAP) ?:
-		      body_map(&r->body, vma, from, to, PROT_READ | PROT_WRITE);
+			      body_map(&r->body, vma, from, to,
+				       PROT_READ | PROT_WRITE);
 	}
 	return ret;
 }
@@ -441,8 +464,10 @@ static int map_missing(struct restore *r, const struct stream_vma *vma, uint64_t
 /* Filling a sparse mapping must not make huge pages of it; set_process() ends this. */
 static int only_small_pages(struct restore *r)
 {
-	return must(&r->body, body_call(&r->body, r->body.tgid, SYS_prctl, PR_SET_THP_DISABLE,
-					1, 0, 0, 0), "disable huge pages");
+	return must(&r->body,
+		    body_call(&r->body, r->body.tgid, SYS_prctl,
+			      PR_SET_THP_DISABLE, 1, 0, 0, 0),
+		    "disable huge pages");
 }
 
 static int on_layout(struct image *image)
@@ -460,15 +485,18 @@ static int on_layout(struct image *image)
 	runs_combine(&gone, &r->mapped, RUNS_MINUS, &image->mapped);
 	runs_combine(&come, &image->mapped, RUNS_MINUS, &r->mapped);
 	for (i = 0; i < gone.n && !ret; i++)
-		ret = body_range(&r->body, "unmap", 0, SYS_munmap, gone.run[i].start,
-				 gone.run[i].end, 0, 0, 0, 0);
+		ret = body_range(&r->body, "unmap", 0, SYS_munmap,
+				 gone.run[i].start, gone.run[i].end, 0, 0, 0, 0);
 	for (i = 0; i < image->n && !ret; i = j) {
 		/* several in a row that differ only later are mapped as one */
-		for (j = i + 1; j < image->n && image->vma[j].start == image->vma[j - 1].end &&
-		     same_kind(&image->vma[i], &image->vma[j]); j++)
+		for (j = i + 1; j < image->n &&
+				image->vma[j].start == image->vma[j - 1].end &&
+				same_kind(&image->vma[i], &image->vma[j]);
+		     j++)
 			;
 		if (!(image->vma[i].flags & VMA_VDSO))
-			ret = map_missing(r, &image->vma[i], image->vma[j - 1].end, &come, &at);
+			ret = map_missing(r, &image->vma[i],
+					  image->vma[j - 1].end, &come, &at);
 	}
 	runs_combine(&r->mapped, &image->mapped, RUNS_OR, &come);
 	runs_free(&gone);
@@ -477,7 +505,8 @@ static int on_layout(struct image *image)
 }
 
 /* Has the body read @bytes from the socket to where they belong. */
-static int on_pages(struct image *image, struct stream_run *run, int n, size_t bytes)
+static int on_pages(struct image *image, struct stream_run *run, int n,
+		    size_t bytes)
 {
 	struct restore *r = image->arg;
 	struct {
@@ -497,21 +526,24 @@ static int on_pages(struct image *image, struct stream_run *run, int n, size_t b
 					   first * sizeof(struct iovec));
 		arg.msg.msg_iovlen = n - first;
 		got = body_put(&r->body, 0, &arg,
-			       offsetof(typeof(arg), iov) + n * sizeof(struct iovec));
+			       offsetof(typeof(arg), iov) +
+				       n * sizeof(struct iovec));
 		if (!got)
-			got = body_call(&r->body, r->body.tgid, SYS_recvmsg, WARDEN_SOCK, base,
-					MSG_WAITALL);
+			got = body_call(&r->body, r->body.tgid, SYS_recvmsg,
+					WARDEN_SOCK, base, MSG_WAITALL);
 		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			return job_fail(image->job, got ? got : ECONNRESET,
 					"cannot take its pages: %s",
-					got ? strerror(-got) : "the connection was closed");
+					got ? strerror(-got) :
+					      "the connection was closed");
 		bytes -= got;
 		for (; first < n && (size_t)got >= arg.iov[first].iov_len; first++)
 			got -= arg.iov[first].iov_len;
 		if (got) {
-			arg.iov[first].iov_base = (char *)arg.iov[first].iov_base + got;
+			arg.iov[first].iov_base =
+				(char *)arg.iov[first].iov_base + got;
 			arg.iov[first].iov_len -= got;
 		}
 	}
@@ -525,8 +557,9 @@ static int on_drop(struct image *image, const struct runs *runs)
 	int ret = 0;
 
 	for (i = 0; i < runs->n && !ret; i++)
-		ret = body_range(&r->body, "drop", 0, SYS_madvise, runs->run[i].start,
-				 runs->run[i].end, MADV_DONTNEED, 0, 0, 0);
+		ret = body_range(&r->body, "drop", 0, SYS_madvise,
+				 runs->run[i].start, runs->run[i].end,
+				 MADV_DONTNEED, 0, 0, 0);
 	return ret ?: body_flush(&r->body);
 }
 
@@ -553,17 +586,18 @@ static int make_thread(struct restore *r, int32_t tid)
 	} arg = { .tid = tid };
 	long ret;
 
-	arg.args.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-			 CLONE_SYSVSEM;
+	arg.args.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+			 CLONE_THREAD | CLONE_SYSVSEM;
 	arg.args.set_tid = body_scratch(body) + offsetof(typeof(arg), tid);
 	arg.args.set_tid_size = 1;
 	ret = body_put(body, 0, &arg, sizeof(arg));
 	if (!ret)
-		ret = body_call(body, body->tgid, SYS_clone3, body_scratch(body),
-				sizeof(arg.args));
+		ret = body_call(body, body->tgid, SYS_clone3,
+				body_scratch(body), sizeof(arg.args));
 	if (ret == tid)
 		return 0;
-	return job_fail(body->job, ret < 0 ? ret : EIO, "cannot make thread %d: %s", (int)tid,
+	return job_fail(body->job, ret < 0 ? ret : EIO,
+			"cannot make thread %d: %s", (int)tid,
 			ret < 0 ? strerror(-ret) : "it has another TID");
 }
 
@@ -599,26 +633,38 @@ static int set_attributes(struct restore *r, const struct image_thread *t)
 	const uint64_t base = body_scratch(body);
 	int ret;
 
-	ret = must(body, body_put(body, 0, a->comm, sizeof(a->comm)) ?:
-		   body_call(body, t->tid, SYS_prctl, PR_SET_NAME, base), "set its name");
+	ret = must(body,
+		   body_put(body, 0, a->comm, sizeof(a->comm)) ?:
+			   body_call(body, t->tid, SYS_prctl, PR_SET_NAME, base),
+		   "set its name");
 	if (!ret)
-		ret = must(body, body_call(body, t->tid, SYS_prctl, PR_SET_TIMERSLACK,
-					   a->timerslack), "set its timer slack");
+		ret = must(body,
+			   body_call(body, t->tid, SYS_prctl, PR_SET_TIMERSLACK,
+				     a->timerslack),
+			   "set its timer slack");
 	if (!ret)
-		ret = must(body, body_put(body, 0, &param, sizeof(param)) ?:
-			   body_call(body, t->tid, SYS_sched_setscheduler, 0, a->policy, base),
+		ret = must(body,
+			   body_put(body, 0, &param, sizeof(param)) ?:
+				   body_call(body, t->tid, SYS_sched_setscheduler,
+					     0, a->policy, base),
 			   "set its scheduling policy");
 	if (!ret)
-		ret = must(body, body_call(body, t->tid, SYS_setpriority, PRIO_PROCESS, 0,
-					   (int64_t)a->nice), "set its nice value");
+		ret = must(body,
+			   body_call(body, t->tid, SYS_setpriority,
+				     PRIO_PROCESS, 0, (int64_t)a->nice),
+			   "set its nice value");
 	if (!ret && a->ioprio)
-		ret = must(body, body_call(body, t->tid, SYS_ioprio_set, 1, 0, a->ioprio),
+		ret = must(body,
+			   body_call(body, t->tid, SYS_ioprio_set, 1, 0,
+				     a->ioprio),
 			   "set its I/O priority");
 	if (!ret)
 		ret = set_affinity(body, t);
 	if (!ret && r->image.process.no_new_privs)
-		ret = must(body, body_call(body, t->tid, SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0,
-					   0, 0), "set no_new_privs");
+		ret = must(body,
+			   body_call(body, t->tid, SYS_prctl,
+				     PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+			   "set no_new_privs");
 	return ret;
 }
 
@@ -627,17 +673,21 @@ static int set_attributes(struct restore *r, const struct image_thread *t)
 /* Those limits that calls on this node obey; the others matter at home only. */
 static int set_limits(struct body *body, const struct stream_process *p)
 {
-	static const int local[] = { RLIMIT_CPU, RLIMIT_DATA, RLIMIT_STACK, RLIMIT_AS,
-				     RLIMIT_MEMLOCK, RLIMIT_SIGPENDING, RLIMIT_NICE,
-				     RLIMIT_RTPRIO, RLIMIT_RTTIME };
+	static const int local[] = { RLIMIT_CPU,     RLIMIT_DATA,
+				     RLIMIT_STACK,   RLIMIT_AS,
+				     RLIMIT_MEMLOCK, RLIMIT_SIGPENDING,
+				     RLIMIT_NICE,    RLIMIT_RTPRIO,
+				     RLIMIT_RTTIME };
 	struct rlimit none = { 0, 0 };
 	size_t i;
 
 	for (i = 0; i < sizeof(local) / sizeof(*local); i++) {
-		struct rlimit limit = { p->limit[local[i]][0], p->limit[local[i]][1] };
+		struct rlimit limit = { p->limit[local[i]][0],
+					p->limit[local[i]][1] };
 
 		if (prlimit(body->pid, local[i], &limit, NULL))
-			return job_fail(body->job, errno, "cannot set resource limit %d: %s",
+			return job_fail(body->job, errno,
+					"cannot set resource limit %d: %s",
 					local[i], strerror(errno));
 	}
 	/* it dumps core at home */
@@ -656,7 +706,8 @@ static void set_oom(struct body *body, int adj)
 		return;
 	snprintf(text, sizeof(text), "%d", adj);
 	if (write(fd, text, strlen(text)) < 0)
-		job_say(body->job, "cannot set oom_score_adj to %d: %s", adj, strerror(errno));
+		job_say(body->job, "cannot set oom_score_adj to %d: %s", adj,
+			strerror(errno));
 	close(fd);
 }
 
@@ -668,11 +719,16 @@ static int set_process(struct restore *r)
 
 	ret = body_mm(body, p);
 	if (!ret)
-		ret = must(body, body_call(body, body->tgid, SYS_personality, p->personality),
+		ret = must(body,
+			   body_call(body, body->tgid, SYS_personality,
+				     p->personality),
 			   "set its personality");
 	if (!ret)
-		ret = must(body, body_call(body, body->tgid, SYS_prctl, PR_SET_THP_DISABLE,
-					   !!p->thp_disable, 0, 0, 0), "set its use of huge pages");
+		ret = must(body,
+			   body_call(body, body->tgid, SYS_prctl,
+				     PR_SET_THP_DISABLE, !!p->thp_disable, 0, 0,
+				     0),
+			   "set its use of huge pages");
 	if (ret)
 		return ret;
 	set_oom(body, p->oom_score_adj);
@@ -688,15 +744,19 @@ static int set_protections(struct restore *r)
 
 	for (i = 0; i < r->image.n && !ret; i++)
 		if (!(vma[i].flags & VMA_VDSO))
-			ret = body_protect(body, &vma[i], vma[i].start, vma[i].end, 0);
+			ret = body_protect(body, &vma[i], vma[i].start,
+					   vma[i].end, 0);
 	for (i = 0; i < r->image.n && !ret; i = j) {
 		for (j = i + 1; j < r->image.n && vma[j].start == vma[j - 1].end &&
-		     vma[j].prot == vma[i].prot &&
-		     !((vma[j].flags ^ vma[i].flags) & VMA_VDSO); j++)
+				vma[j].prot == vma[i].prot &&
+				!((vma[j].flags ^ vma[i].flags) & VMA_VDSO);
+		     j++)
 			;
-		if (!(vma[i].flags & VMA_VDSO) && vma[i].prot != (PROT_READ | PROT_WRITE))
-			ret = body_range(body, "protect", 0, SYS_mprotect, vma[i].start,
-					 vma[j - 1].end, vma[i].prot, 0, 0, 0);
+		if (!(vma[i].flags & VMA_VDSO) &&
+		    vma[i].prot != (PROT_READ | PROT_WRITE))
+			ret = body_range(body, "protect", 0, SYS_mprotect,
+					 vma[i].start, vma[j - 1].end,
+					 vma[i].prot, 0, 0, 0);
 	}
 	return ret ?: body_flush(body);
 }
@@ -713,28 +773,32 @@ static int set_ranges(struct restore *r)
 	for (i = 0; i < r->image.n; i++) {
 		const struct stream_vma *vma = &r->image.vma[i];
 		uint32_t kind = vma->flags & VMA_VDSO ? MATTX_RANGE_VDSO :
-				vma->flags & VMA_FILE ? MATTX_RANGE_FILE : 0;
+				vma->flags & VMA_FILE ? MATTX_RANGE_FILE :
+							0;
 
 		if (!kind)
 			continue;
-		if (n && range[n - 1].end == vma->start && range[n - 1].kind == kind)
+		if (n && range[n - 1].end == vma->start &&
+		    range[n - 1].kind == kind)
 			range[n - 1].end = vma->end;
 		else
-			range[n++] = (struct mattx_range){ vma->start, vma->end, kind, 0 };
+			range[n++] = (struct mattx_range){ vma->start, vma->end,
+							   kind, 0 };
 	}
-	ret = body_set(&r->body, MATTX_IOC_SET_RANGES, "the ranges of files", 0, range,
-		       n * sizeof(*range));
+	ret = body_set(&r->body, MATTX_IOC_SET_RANGES, "the ranges of files", 0,
+		       range, n * sizeof(*range));
 	free(range);
 	return ret;
 }
 
 static int arm(struct restore *r)
 {
-	struct mattx_ioc_commit arg = { .gang = r->image.gang, .peer = r->image.job->node.id };
+	struct mattx_ioc_commit arg = { .gang = r->image.gang,
+					.peer = r->image.job->node.id };
 
 	if (ioctl(r->body.handle, MATTX_IOC_ARM, &arg))
-		return job_fail(r->image.job, errno, "the module cannot arm it: %s",
-				strerror(errno));
+		return job_fail(r->image.job, errno,
+				"the module cannot arm it: %s", strerror(errno));
 	return 0;
 }
 
@@ -749,7 +813,7 @@ static int finish(struct restore *r)
 		ret = stream_bad(job, "another process's threads");
 	for (i = 1; i < r->image.threads && !ret; i++)
 		ret = stream_fault(job, FAULT_HOST_THREAD) ?:
-		      make_thread(r, r->image.thread[i].tid);
+			      make_thread(r, r->image.thread[i].tid);
 	if (!ret)
 		ret = set_protections(r);
 	if (!ret)
@@ -761,7 +825,9 @@ static int finish(struct restore *r)
 	if (!ret)
 		ret = set_ranges(r);
 	if (!ret)
-		ret = must(&r->body, body_call(&r->body, r->body.tgid, SYS_close_range, 0, ~0u, 0),
+		ret = must(&r->body,
+			   body_call(&r->body, r->body.tgid, SYS_close_range, 0,
+				     ~0u, 0),
 			   "close the body's descriptors");
 	if (!ret)
 		ret = memory_forget(job, r->body.pid);
@@ -786,8 +852,9 @@ static int await_commit(struct restore *r, bool *kept)
 	if (!ret && head.type != STREAM_DONE)
 		ret = stream_bad(job, "an unexpected message");
 	if (ioctl(r->body.handle, MATTX_IOC_INFO, &info))
-		return ret ?: job_fail(job, errno, "the module has lost it: %s",
-				       strerror(errno));
+		return ret   ?:
+			       job_fail(job, errno, "the module has lost it: %s",
+					strerror(errno));
 	/* also when it has ended already, or wants home */
 	*kept = info.state != MATTX_GANG_BODY && info.state != MATTX_GANG_ARMED &&
 		!(ret && info.state == MATTX_GANG_DEAD);
@@ -830,14 +897,15 @@ static int check_start(struct job *job, const struct stream_start *s)
 	const int64_t ages = 1000000000ll * 3600 * 24 * 365 * 100;
 
 	if (s->version != STREAM_VERSION)
-		return job_fail(job, EPROTO, "it speaks version %u of the protocol, not %u",
+		return job_fail(job, EPROTO,
+				"it speaks version %u of the protocol, not %u",
 				s->version, STREAM_VERSION);
-	if (s->tgid < 2 || s->tgid > 0x3fffffff || !text_sane(s->hostname, sizeof(s->hostname)) ||
+	if (s->tgid < 2 || s->tgid > 0x3fffffff ||
+	    !text_sane(s->hostname, sizeof(s->hostname)) ||
 	    !text_sane(s->domainname, sizeof(s->domainname)) ||
-	    s->monotonic > ages || s->monotonic < -ages ||
-	    s->boottime > ages || s->boottime < -ages ||
-	    s->stub % PAGE || s->stub < PAGE || s->stub_len != STUB_LEN ||
-	    s->stub > USER_END - STUB_LEN)
+	    s->monotonic > ages || s->monotonic < -ages || s->boottime > ages ||
+	    s->boottime < -ages || s->stub % PAGE || s->stub < PAGE ||
+	    s->stub_len != STUB_LEN || s->stub > USER_END - STUB_LEN)
 		return stream_bad(job, "an impossible start");
 	return 0;
 }
@@ -855,13 +923,20 @@ int restore_serve(struct job *job, const struct stream_start *start)
 	if (!r)
 		return job_fail(job, ENOMEM, "out of memory");
 	r->warden.line = -1;
-	r->image = (struct image){ .job = job, .stub = start->stub, .stub_len = STUB_LEN,
-				   .arg = r, .layout = on_layout, .pages = on_pages,
-				   .drop = on_drop, .keep = on_keep, .rest = on_rest };
+	r->image = (struct image){ .job = job,
+				   .stub = start->stub,
+				   .stub_len = STUB_LEN,
+				   .arg = r,
+				   .layout = on_layout,
+				   .pages = on_pages,
+				   .drop = on_drop,
+				   .keep = on_keep,
+				   .rest = on_rest };
 	r->body = (struct body){ .job = job, .stub = start->stub };
 	r->body.handle = open("/dev/mattx", O_RDWR | O_CLOEXEC);
 	if (r->body.handle < 0) {
-		ret = job_fail(job, errno, "cannot open /dev/mattx: %s", strerror(errno));
+		ret = job_fail(job, errno, "cannot open /dev/mattx: %s",
+			       strerror(errno));
 	} else {
 		ret = build(r, start);
 		if (!ret)

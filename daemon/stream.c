@@ -19,7 +19,7 @@ static int take_fail(struct job *job, const struct stream_head *head)
 
 	if (len >= sizeof(text))
 		len = sizeof(text) - 1;
-	for (i = 0; i < len; ) {
+	for (i = 0; i < len;) {
 		ssize_t n = recv(job->sock, text + i, len - i, 0);
 
 		if (n <= 0)
@@ -31,7 +31,8 @@ static int take_fail(struct job *job, const struct stream_head *head)
 		if (text[i] < ' ' || text[i] > '~')
 			text[i] = '?';
 	if (!head->arg || head->arg > 4095)
-		return job_fail(job, EPROTO, "%s", i ? text : "gave up without a cause");
+		return job_fail(job, EPROTO, "%s",
+				i ? text : "gave up without a cause");
 	return job_fail(job, head->arg, "%s", text);
 }
 
@@ -40,7 +41,8 @@ static int lost(struct job *job, int error)
 	if (job_cancelled(job))
 		return job_fail(job, ESHUTDOWN, "mattxd is ending");
 	if (!error)
-		return job_fail(job, ECONNRESET, "the connection was closed by the other side");
+		return job_fail(job, ECONNRESET,
+				"the connection was closed by the other side");
 	return job_fail(job, error, "the connection broke: %s", strerror(error));
 }
 
@@ -123,7 +125,8 @@ int stream_poll(struct job *job)
 	return stream_head(job, &head);
 }
 
-int stream_sendv(struct job *job, uint32_t type, uint64_t arg, struct iovec *iov, int n)
+int stream_sendv(struct job *job, uint32_t type, uint64_t arg,
+		 struct iovec *iov, int n)
 {
 	struct stream_head head = { .type = type, .arg = arg };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
@@ -145,14 +148,16 @@ int stream_sendv(struct job *job, uint32_t type, uint64_t arg, struct iovec *iov
 			msg.msg_iovlen--;
 		}
 		if (done) {
-			msg.msg_iov->iov_base = (char *)msg.msg_iov->iov_base + done;
+			msg.msg_iov->iov_base =
+				(char *)msg.msg_iov->iov_base + done;
 			msg.msg_iov->iov_len -= done;
 		}
 	}
 	return 0;
 }
 
-int stream_send(struct job *job, uint32_t type, uint64_t arg, const void *buf, size_t len)
+int stream_send(struct job *job, uint32_t type, uint64_t arg, const void *buf,
+		size_t len)
 {
 	struct iovec iov[2] = {
 		[1] = { .iov_base = (void *)buf, .iov_len = len },
@@ -206,7 +211,8 @@ int stream_expect(struct job *job, uint32_t type)
 
 void stream_send_fail(struct job *job)
 {
-	struct stream_head head = { .type = STREAM_FAIL, .arg = job->result ? job->result : EIO,
+	struct stream_head head = { .type = STREAM_FAIL,
+				    .arg = job->result ? job->result : EIO,
 				    .len = strlen(job->cause) };
 	char buf[65536];
 	struct timespec now, end;
@@ -215,7 +221,8 @@ void stream_send_fail(struct job *job)
 		return;
 	memcpy(buf, &head, sizeof(head));
 	memcpy(buf + sizeof(head), job->cause, head.len);
-	if (send(job->sock, buf, sizeof(head) + head.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (send(job->sock, buf, sizeof(head) + head.len,
+		 MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return;
 	shutdown(job->sock, SHUT_WR);
 	clock_gettime(CLOCK_MONOTONIC, &end);
@@ -223,7 +230,8 @@ void stream_send_fail(struct job *job)
 	for (;;) {
 		struct pollfd pfd = { .fd = job->sock, .events = POLLIN };
 
-		if (poll(&pfd, 1, 1000) > 0 && recv(job->sock, buf, sizeof(buf), 0) <= 0)
+		if (poll(&pfd, 1, 1000) > 0 &&
+		    recv(job->sock, buf, sizeof(buf), 0) <= 0)
 			return;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec >= end.tv_sec)

@@ -22,27 +22,27 @@
 #error "the stream is little-endian"
 #endif
 
-#define STREAM_VERSION	1
+#define STREAM_VERSION 1
 
 enum stream_type {
-	STREAM_PING = 1,	/* home -> host; answered by STREAM_PONG */
-	STREAM_PONG,		/* struct stream_clocks */
-	STREAM_START,		/* home -> host: struct stream_start; answered by STARTED */
-	STREAM_STARTED,		/* there is a body */
-	STREAM_RETURN,		/* host -> home: struct stream_return; answered by STARTED */
-	STREAM_LAYOUT,		/* struct stream_vma[], sorted; arg 1: the last one */
-	STREAM_PAGES,		/* arg n: struct stream_run[n], then their contents */
-	STREAM_DROP,		/* struct stream_run[]: no longer there, or all zero */
-	STREAM_KEEP,		/* way home: struct stream_run[]: there, as they left */
-	STREAM_MEMORY,		/* all pages have been sent */
-	STREAM_PROCESS,		/* struct stream_process, struct mattx_process_state */
-	STREAM_THREAD,		/* arg tid: struct stream_thread, affinity, struct
+	STREAM_PING = 1, /* home -> host; answered by STREAM_PONG */
+	STREAM_PONG,	 /* struct stream_clocks */
+	STREAM_START, /* home -> host: struct stream_start; answered by STARTED */
+	STREAM_STARTED, /* there is a body */
+	STREAM_RETURN, /* host -> home: struct stream_return; answered by STARTED */
+	STREAM_LAYOUT,	/* struct stream_vma[], sorted; arg 1: the last one */
+	STREAM_PAGES,	/* arg n: struct stream_run[n], then their contents */
+	STREAM_DROP,	/* struct stream_run[]: no longer there, or all zero */
+	STREAM_KEEP,	/* way home: struct stream_run[]: there, as they left */
+	STREAM_MEMORY,	/* all pages have been sent */
+	STREAM_PROCESS, /* struct stream_process, struct mattx_process_state */
+	STREAM_THREAD,	/* arg tid: struct stream_thread, affinity, struct
 				 * mattx_thread_state, xstate; the leader comes first */
-	STREAM_SIGNALS,		/* arg tid or 0: siginfo_t[] */
-	STREAM_ARM,		/* arg: the gang's id; answered by READY */
+	STREAM_SIGNALS, /* arg tid or 0: siginfo_t[] */
+	STREAM_ARM,	/* arg: the gang's id; answered by READY */
 	STREAM_READY,
-	STREAM_DONE,		/* the commit was answered: it runs there */
-	STREAM_FAIL,		/* arg errno: the cause in words; nothing follows */
+	STREAM_DONE, /* the commit was answered: it runs there */
+	STREAM_FAIL, /* arg errno: the cause in words; nothing follows */
 };
 
 struct stream_head {
@@ -53,13 +53,13 @@ struct stream_head {
 };
 
 struct stream_clocks {
-	uint64_t monotonic, boottime;	/* ns */
+	uint64_t monotonic, boottime; /* ns */
 };
 
 struct stream_start {
 	uint32_t version;
 	int32_t tgid;
-	int64_t monotonic, boottime;	/* ns: home's clock minus the host's */
+	int64_t monotonic, boottime; /* ns: home's clock minus the host's */
 	uint64_t stub, stub_len;
 	char hostname[MATTX_NAME_MAX + 1];
 	char domainname[MATTX_NAME_MAX + 1];
@@ -68,21 +68,21 @@ struct stream_start {
 
 struct stream_return {
 	uint32_t version;
-	uint32_t reason;	/* system call number + 1, or 0 */
+	uint32_t reason; /* system call number + 1, or 0 */
 	uint64_t gang;
 };
 
 struct stream_vma {
 	uint64_t start, end;
-	uint32_t prot;		/* PROT_* */
-	uint32_t flags;		/* VMA_* of maps.h, those in VMA_WIRE */
+	uint32_t prot;	/* PROT_* */
+	uint32_t flags; /* VMA_* of maps.h, those in VMA_WIRE */
 };
 
 struct stream_run {
 	uint64_t addr, len;
 };
 
-#define STREAM_AUXV	64
+#define STREAM_AUXV 64
 
 struct stream_process {
 	/* in the order of struct prctl_mm_map */
@@ -90,11 +90,11 @@ struct stream_process {
 	uint64_t start_brk, brk, start_stack;
 	uint64_t arg_start, arg_end, env_start, env_end;
 	uint64_t auxv[STREAM_AUXV];
-	uint32_t auxv_len;	/* bytes */
+	uint32_t auxv_len; /* bytes */
 	uint32_t personality;
 	uint32_t no_new_privs, thp_disable, dumpable;
 	int32_t oom_score_adj;
-	uint64_t limit[16][2];	/* soft, hard; by RLIMIT_* */
+	uint64_t limit[16][2]; /* soft, hard; by RLIMIT_* */
 };
 
 struct stream_thread {
@@ -103,28 +103,30 @@ struct stream_thread {
 	int32_t nice;
 	uint32_t ioprio;
 	uint64_t timerslack;
-	uint32_t affinity_len;	/* bytes that follow, a multiple of 8; 0: every CPU */
+	uint32_t affinity_len; /* bytes that follow, a multiple of 8; 0: every CPU */
 	uint32_t pad;
 };
 
-#define STREAM_BATCH		(1u << 20)	/* bytes of pages in one PAGES */
-#define STREAM_RUNS		(STREAM_BATCH / 4096)
-#define STREAM_LIST_MAX		(256u << 20)	/* bytes of a LAYOUT, DROP or KEEP */
-#define STREAM_THREAD_MAX	(1u << 20)
-#define STREAM_SIGNALS_MAX	(64u << 20)
+#define STREAM_BATCH	   (1u << 20) /* bytes of pages in one PAGES */
+#define STREAM_RUNS	   (STREAM_BATCH / 4096)
+#define STREAM_LIST_MAX	   (256u << 20) /* bytes of a LAYOUT, DROP or KEEP */
+#define STREAM_THREAD_MAX  (1u << 20)
+#define STREAM_SIGNALS_MAX (64u << 20)
 
 /**
  * stream_send() - one message
  * Return: 0, or a negative errno after job_fail(); so for all functions here. When
  * the other side has sent STREAM_FAIL its cause is what is noted.
  */
-int stream_send(struct job *job, uint32_t type, uint64_t arg, const void *buf, size_t len);
+int stream_send(struct job *job, uint32_t type, uint64_t arg, const void *buf,
+		size_t len);
 
 /* A message without payload that may get lost. */
 void stream_tell(struct job *job, uint32_t type);
 
 /* stream_send() of several pieces; @iov is used up, iov[0] is left for the head. */
-int stream_sendv(struct job *job, uint32_t type, uint64_t arg, struct iovec *iov, int n);
+int stream_sendv(struct job *job, uint32_t type, uint64_t arg,
+		 struct iovec *iov, int n);
 
 /* The next head; STREAM_FAIL is taken here. */
 int stream_head(struct job *job, struct stream_head *head);

@@ -20,7 +20,7 @@
 #include "stream.h"
 #include "warden.h"
 
-#define START_MS	20000
+#define START_MS 20000
 
 /* The program itself, which the Makefile has linked before. */
 __asm__(".section .rodata\n"
@@ -83,7 +83,7 @@ static void leave_cgroup(void)
 
 	if (fd >= 0) {
 		if (write(fd, "0", 1) != 1)
-			fd = fd;	/* then it stays where it is */
+			fd = fd; /* then it stays where it is */
 		close(fd);
 	}
 }
@@ -151,18 +151,22 @@ static void offset_line(char *buf, size_t len, const char *clock, int64_t ns)
 		rest += 1000000000;
 		sec--;
 	}
-	snprintf(buf, len, "%s %lld %lld\n", clock, (long long)sec, (long long)rest);
+	snprintf(buf, len, "%s %lld %lld\n", clock, (long long)sec,
+		 (long long)rest);
 }
 
-static int order(struct warden *w, struct job *job, const struct stream_start *start)
+static int order(struct warden *w, struct job *job,
+		 const struct stream_start *start)
 {
-	struct warden_order o = { .tgid = start->tgid, .stub = start->stub,
+	struct warden_order o = { .tgid = start->tgid,
+				  .stub = start->stub,
 				  .stub_len = start->stub_len };
 	size_t n;
 
 	offset_line(o.offsets, sizeof(o.offsets), "monotonic", start->monotonic);
 	n = strlen(o.offsets);
-	offset_line(o.offsets + n, sizeof(o.offsets) - n, "boottime", start->boottime);
+	offset_line(o.offsets + n, sizeof(o.offsets) - n, "boottime",
+		    start->boottime);
 	memcpy(o.hostname, start->hostname, sizeof(start->hostname));
 	memcpy(o.domainname, start->domainname, sizeof(start->domainname));
 	if (send(w->line, &o, sizeof(o), MSG_NOSIGNAL) != (ssize_t)sizeof(o))
@@ -179,16 +183,19 @@ static int wait_body(struct warden *w, struct job *job, int handle)
 	int ms;
 
 	for (ms = 0; ms < START_MS && !job_cancelled(job); ms++) {
-		if (!ioctl(handle, MATTX_IOC_INFO, &info) && info.state == MATTX_GANG_BODY)
+		if (!ioctl(handle, MATTX_IOC_INFO, &info) &&
+		    info.state == MATTX_GANG_BODY)
 			return 0;
 		if (poll(&pfd, 1, 1) != 1)
 			continue;
 		if (recv(w->line, &word, sizeof(word), 0) != (ssize_t)sizeof(word))
-			return job_fail(job, ECHILD, "the body's keeper has ended");
-		return job_fail(job, word.error, "cannot %s: %s", step_name(word.step),
-				strerror(word.error));
+			return job_fail(job, ECHILD,
+					"the body's keeper has ended");
+		return job_fail(job, word.error, "cannot %s: %s",
+				step_name(word.step), strerror(word.error));
 	}
-	return job_fail(job, ETIMEDOUT, "the body did not start in %d s", START_MS / 1000);
+	return job_fail(job, ETIMEDOUT, "the body did not start in %d s",
+			START_MS / 1000);
 }
 
 int warden_start(struct warden *w, struct job *job, int handle,
@@ -218,7 +225,8 @@ void warden_end(struct warden *w, struct job *job, bool keep)
 		/* all that it has started hold the other end: wait for them */
 		shutdown(w->line, SHUT_WR);
 		for (i = 0; i < 50; i++)
-			if (poll(&pfd, 1, 100) == 1 && recv(w->line, buf, sizeof(buf), 0) <= 0)
+			if (poll(&pfd, 1, 100) == 1 &&
+			    recv(w->line, buf, sizeof(buf), 0) <= 0)
 				break;
 	}
 	close(w->line);

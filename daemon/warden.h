@@ -19,9 +19,9 @@
 
 /* Descriptors of keeper, warden and body. */
 enum {
-	WARDEN_HANDLE	= 3,	/* /dev/mattx, shared with mattxd */
-	WARDEN_SOCK	= 4,	/* the JOB connection: the body reads its pages from it */
-	WARDEN_LINE	= 5,	/* a socket pair to mattxd */
+	WARDEN_HANDLE = 3, /* /dev/mattx, shared with mattxd */
+	WARDEN_SOCK = 4, /* the JOB connection: the body reads its pages from it */
+	WARDEN_LINE = 5, /* a socket pair to mattxd */
 };
 
 /* mattxd -> keeper, on the line. */
@@ -29,34 +29,34 @@ struct warden_order {
 	int32_t tgid;
 	uint32_t pad;
 	uint64_t stub, stub_len;
-	char offsets[128];	/* for /proc/self/timens_offsets */
+	char offsets[128]; /* for /proc/self/timens_offsets */
 	char hostname[72], domainname[72];
 };
 
 /* What the line says when something failed, and which step it was. */
 struct warden_word {
-	uint32_t step;		/* enum warden_step */
-	int32_t error;		/* positive errno */
+	uint32_t step; /* enum warden_step */
+	int32_t error; /* positive errno */
 };
 
 enum warden_step {
-	WARDEN_ORDER = 1,	/* the order was not understood */
+	WARDEN_ORDER = 1, /* the order was not understood */
 	WARDEN_UNSHARE,
 	WARDEN_OFFSETS,
 	WARDEN_NAMES,
 	WARDEN_PID1,
-	WARDEN_BODY,		/* clone3(set_tid) */
-	WARDEN_IOCTL,		/* MATTX_IOC_BODY */
+	WARDEN_BODY,  /* clone3(set_tid) */
+	WARDEN_IOCTL, /* MATTX_IOC_BODY */
 };
 
-#define WARDEN_LET_GO	'G'	/* mattxd -> keeper: it was committed */
+#define WARDEN_LET_GO 'G' /* mattxd -> keeper: it was committed */
 
 struct job;
 struct stream_start;
 
 struct warden {
 	pid_t keeper;
-	int line;		/* -1: none */
+	int line; /* -1: none */
 };
 
 /**

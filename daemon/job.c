@@ -829,7 +829,7 @@ void job_home_asked(uint32_t node, uint64_t serial, uint32_t id, uint64_t gang)
 	};
 	if (!kernel_gang_find(MATTX_ROLE_HOST, gang, 0, &info) &&
 	    info.state == MATTX_GANG_GUEST)
-		job_settle(0, gang, asked_start, a);
+		job_settle(info.pid, gang, asked_start, a);
 	else
 		asked_start(a);
 }

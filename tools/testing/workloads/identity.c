@@ -98,34 +98,40 @@ static void look(struct constant *c)
 static void compare(void)
 {
 	struct constant now;
+	int i;
 
 	look(&now);
 	check_eq(now.pid, first_seen.pid);
 	check_eq(now.ppid, first_seen.ppid);
-	same(pgrp);
-	same(sid);
-	same(ruid);
-	same(euid);
-	same(suid);
-	same(rgid);
-	same(egid);
-	same(sgid);
-	same(groups);
+	check_eq(now.pgrp, first_seen.pgrp);
+	check_eq(now.sid, first_seen.sid);
+	check_eq(now.ruid, first_seen.ruid);
+	check_eq(now.euid, first_seen.euid);
+	check_eq(now.suid, first_seen.suid);
+	check_eq(now.rgid, first_seen.rgid);
+	check_eq(now.egid, first_seen.egid);
+	check_eq(now.sgid, first_seen.sgid);
+	check_eq(now.groups, first_seen.groups);
 	same(group);
 	same(uts);
 	same(hostname);
 	same(caps);
-	same(dumpable);
-	same(no_new_privs);
-	same(securebits);
-	same(keepcaps);
-	same(subreaper);
-	same(bounding);
-	same(personality);
-	same(policy);
+	check_eq(now.dumpable, first_seen.dumpable);
+	check_eq(now.no_new_privs, first_seen.no_new_privs);
+	check_eq(now.securebits, first_seen.securebits);
+	check_eq(now.keepcaps, first_seen.keepcaps);
+	check_eq(now.subreaper, first_seen.subreaper);
+	check_eq(now.bounding, first_seen.bounding);
+	check_eq(now.personality, first_seen.personality);
+	check_eq(now.policy, first_seen.policy);
 	same(exe);
 	same(cwd);
-	same(limit);
+	for (i = 0; i < RLIM_NLIMITS; i++)
+		if (memcmp(&now.limit[i], &first_seen.limit[i],
+			   sizeof(struct rlimit)))
+			fail("limit %d is %llu of %llu", i,
+			     (unsigned long long)now.limit[i].rlim_cur,
+			     (unsigned long long)now.limit[i].rlim_max);
 }
 
 static void look_changing(struct changing *c)

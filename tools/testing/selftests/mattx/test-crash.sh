@@ -44,4 +44,24 @@ expect "no process is left on node 2" "$out" ""
 on 2 "dmesg | grep -c 'PID $guest .* is killed: node node1, its home, is gone'"
 expect "the log says why" "$out" 1
 check "nothing is out or in" nothing_out
+
+# the host goes dark in the middle of a move
+start middle memory 128 || finish_test
+ask 1 mattxctl migrate "$pid" node2
+sleep 0.7
+"$cluster" crash 2
+answer 1 200
+status=$?
+comment "the move: $status $out"
+boot_again 2
+check "the nodes find each other once more" nodes_up
+if [ $status = 1 ]; then
+	check "it goes on at home" on 1 advance middle 1
+	check "a round trip after all this" round_trip middle "$pid"
+	good_end middle memory ""
+else
+	on 1 status middle 100
+	expect "it had moved already" "$out" "signal 9"
+fi
+check "nothing is out or in, at last" nothing_out
 finish_test

@@ -15,8 +15,9 @@ for user in 0 1234; do
 		check "user $user: goes out, $i" migrate "$pid" node2
 		check "user $user: works there" on 1 advance "identity-$user" 6
 		guest_pid 2 "$pid"
-		on 2 "stat -c %u /proc/$out; cat /proc/$out/comm"
-		expect_match "user $user: is the same user there" "$out" "^$user"
+		on 2 "ps -o ruid=,euid=,suid=,nlwp= -p $out | tr -s ' '"
+		expect "user $user: is the same user there" "$out" \
+			" $user $user $user 5"
 		check "user $user: comes home" home "$pid"
 		check "user $user: works at home" on 1 advance "identity-$user" 6
 	done

@@ -7,6 +7,7 @@
 
 start away threads 6 || finish_test
 away=$pid
+on 1 mkdir -p "$T/work"
 start files files "$T/work" || finish_test
 files=$pid
 check "goes out" migrate "$away" node2
@@ -26,6 +27,14 @@ check "comes home" home "$away"
 check "comes home, with files" home "$files"
 check "goes on at home" on 1 advance away
 check "goes on at home, with files" on 1 advance files
+
+# so short that TCP does not notice
+check "goes out once more" migrate "$away" node2
+"$cluster" cut 1 2
+sleep 1
+"$cluster" mend 1 2
+check "goes on after a short cut" on 1 advance away
+check "comes home after it" home "$away"
 
 # in the middle of a move: much memory, so that there is a middle
 start big memory 256 || finish_test

@@ -7,7 +7,8 @@
 
 . "$(dirname "$0")/lib.sh"
 
-for program in threads files signals identity; do
+on 1 mkdir -p "$T/work"
+for program in threads files signals identity sparse; do
 	words=
 	[ $program != files ] || words=$T/work
 	# shellcheck disable=SC2086
@@ -21,5 +22,10 @@ check "goes out to end there" migrate "$pid" node2
 on 1 kill -USR1 "$pid"
 on 1 status exits
 expect "its parent sees its status" "$out" "exit 42"
+start gone ends wait || finish_test
+check "goes out to be killed" migrate "$pid" node2
+on 1 kill -KILL "$pid"
+on 1 status gone
+expect "it was killed" "$out" "signal 9"
 check "nothing is out or in" nothing_out
 finish_test

@@ -6,12 +6,13 @@
  *   body made -> emptied, vdso moved -> mapped, filled, in rounds
  *   -> all has arrived -> threads, protections, states -> armed -> READY
  *
- * Until it is armed everything is readable and writable. The body is root until the
- * module wakes it as the process.
+ * Until it is armed everything is readable and writable. The body is root until
+ * shortly before that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -791,6 +792,35 @@ static int set_ranges(struct restore *r)
 	return ret;
 }
 
+/*
+ * The body stops being root: a guest has its user's number here and no capabilities.
+ * (What it is told of its ids comes from home.) Each thread has its own credentials.
+ */
+static int drop_privileges(struct restore *r, int32_t tid)
+{
+	struct {
+		struct __user_cap_header_struct head;
+		struct __user_cap_data_struct data[2];
+	} caps = { .head.version = _LINUX_CAPABILITY_VERSION_3 };
+	const uint32_t uid = r->image.state.uid, gid = r->image.state.gid;
+	struct body *body = &r->body;
+	const uint64_t at = body_scratch(body);
+	long ret;
+
+	ret = must(body, body_put(body, 0, &caps, sizeof(caps)),
+		   "give up the body's privileges");
+	if (ret)
+		return ret;
+	ret = body_call(body, tid, SYS_setgroups, 0, 0);
+	if (!ret)
+		ret = body_call(body, tid, SYS_setresgid, gid, gid, gid);
+	if (!ret)
+		ret = body_call(body, tid, SYS_setresuid, uid, uid, uid);
+	if (!ret)
+		ret = body_call(body, tid, SYS_capset, at, at + sizeof(caps.head));
+	return must(body, ret, "give up the body's privileges");
+}
+
 static int arm(struct restore *r)
 {
 	struct mattx_ioc_commit arg = { .gang = r->image.gang,
@@ -829,6 +859,8 @@ static int finish(struct restore *r)
 			   body_call(&r->body, r->body.tgid, SYS_close_range, 0,
 				     ~0u, 0),
 			   "close the body's descriptors");
+	for (i = 0; i < r->image.threads && !ret; i++)
+		ret = drop_privileges(r, r->image.thread[i].tid);
 	if (!ret)
 		ret = memory_forget(job, r->body.pid);
 	if (!ret)

@@ -27,13 +27,17 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* sched_clock() of when a task that sleeps came to the CPU last, 0 when not known. */
-static inline u64 mattx_last_arrival(struct task_struct *task)
+/*
+ * sched_clock() of when a task fell asleep, 0 when it runs or that is not known: when it
+ * came to the CPU last, and for how long it has run since.
+ */
+static inline u64 mattx_asleep_since(struct task_struct *task)
 {
 #ifdef CONFIG_SCHED_INFO
-	return READ_ONCE(task->__state) == TASK_RUNNING ?
-		       0 :
-		       task->sched_info.last_arrival;
+	u64 arrival = task->sched_info.last_arrival;
+	u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+
+	return READ_ONCE(task->__state) == TASK_RUNNING || !arrival ? 0 : arrival + ran;
 #else
 	return 0;
 #endif

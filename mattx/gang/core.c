@@ -68,6 +68,7 @@ void mattx_core_work(struct callback_head *work)
  */
 void mattx_core_stay(struct mattx_thread *thread)
 {
+	current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
 	set_bit(MATTX_T_LAST, &thread->flags);
 	clear_bit(MATTX_T_FATAL, &thread->flags);
 	send_sig_info(thread->fatal.si_signo, &thread->fatal, current);

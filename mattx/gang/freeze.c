@@ -104,7 +104,7 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
 			continue;
 		new ++;
-		thread->asleep_since = mattx_last_arrival(task);
+		thread->asleep_since = mattx_asleep_since(task);
 		mattx_thread_hold(thread);
 		if (task_work_add(task, &thread->work, TWA_SIGNAL)) {
 			/* it exits: the tracepoint removes it, or has already run */

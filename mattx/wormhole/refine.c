@@ -239,6 +239,7 @@ bool mattx_refine_prctl(const u64 *args, struct mattx_arg *arg)
 	case PR_SET_PDEATHSIG:
 	case PR_SET_CHILD_SUBREAPER:
 	case PR_SET_DUMPABLE:
+	case PR_GET_DUMPABLE:
 	case PR_SET_NO_NEW_PRIVS:
 	case PR_SET_PTRACER:
 	case PR_CAPBSET_READ:

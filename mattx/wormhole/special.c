@@ -198,10 +198,8 @@ MATTX_HANDLER(mattx_do_prlimit)
 	s32 pid = regs->di;
 	long ret;
 
-	if (pid && !is_own(thread, pid))
+	if ((pid && !is_own(thread, pid)) || !regs->dx)
 		return to_deputy(thread, call, regs);
-	if (!regs->dx)
-		return mattx_call_here(number(regs), regs);
 	ret = to_deputy_firm(thread, call, regs);
 	if (!ret)
 		mattx_call_here(number(regs), regs);
@@ -223,7 +221,6 @@ MATTX_HANDLER(mattx_do_prctl)
 
 	switch ((u32)regs->di) {
 	case PR_SET_NAME:
-	case PR_SET_DUMPABLE:
 	case PR_SET_NO_NEW_PRIVS:
 		ret = mattx_call_here(number(regs), regs);
 		if (!ret)
@@ -237,9 +234,10 @@ MATTX_HANDLER(mattx_do_prctl)
 	case PR_CAPBSET_READ:
 	case PR_GET_SECUREBITS:
 	case PR_GET_KEEPCAPS:
+	case PR_SET_DUMPABLE: /* here nobody is to look into it */
+	case PR_GET_DUMPABLE:
 		return to_deputy(thread, call, regs);
 	case PR_GET_NAME:
-	case PR_GET_DUMPABLE:
 	case PR_GET_NO_NEW_PRIVS:
 	case PR_GET_SECCOMP:
 	case PR_GET_TIMERSLACK:

@@ -6,6 +6,9 @@
 
 . "$(dirname "$0")/lib.sh"
 
+# a shell on a node that went dark is a broken pipe
+trap "" PIPE
+
 boot_again()
 {
 	close_shell "$1"

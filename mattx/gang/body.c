@@ -608,6 +608,8 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	struct mattx_gang *gang = thread->gang;
 	bool stays = gang->role == MATTX_ROLE_HOST;
 
+	if (order == MATTX_AWAKEN)
+		mattx_signals_apply(thread);
 	/*
 	 * The last to come takes the stub away. A gang that awakens does so as one;
 	 * one that is thawed does not wait for threads that could not be frozen.

@@ -37,7 +37,9 @@ static inline u64 mattx_asleep_since(struct task_struct *task)
 	u64 arrival = task->sched_info.last_arrival;
 	u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
 
-	return READ_ONCE(task->__state) == TASK_RUNNING || !arrival ? 0 : arrival + ran;
+	return READ_ONCE(task->__state) == TASK_RUNNING || !arrival ?
+		       0 :
+		       arrival + ran;
 #else
 	return 0;
 #endif

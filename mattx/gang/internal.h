@@ -123,6 +123,7 @@ void mattx_signal_stopped(struct mattx_gang *gang, int sig);
 void mattx_signal_continued(struct mattx_gang *gang);
 void mattx_signal_stop_self(struct mattx_thread *thread);
 void mattx_signal_back(struct mattx_thread *thread);
+void mattx_signal_drop_faults(void);
 void mattx_signal_poke(struct mattx_gang *gang);
 bool mattx_signal_quiet(struct mattx_gang *gang);
 int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info);

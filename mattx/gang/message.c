@@ -318,8 +318,10 @@ static void end_as_guest(struct mattx_thread *thread)
  */
 void mattx_deputy_serve(struct mattx_thread *thread)
 {
-	if (!test_and_set_bit(MATTX_T_DEPUTY, &thread->flags))
+	if (!test_and_set_bit(MATTX_T_DEPUTY, &thread->flags)) {
 		mattx_state_detach();
+		mattx_signal_drop_faults();
+	}
 	if (test_bit(MATTX_T_SIGNALS, &thread->flags))
 		mattx_signal_forward(thread);
 	if (test_and_clear_bit(MATTX_T_DIE, &thread->flags))

@@ -175,6 +175,34 @@ static int take_signal(struct mattx_thread *thread, kernel_siginfo_t *info,
 }
 
 /**
+ * mattx_signal_drop_faults() - forget faults that were pending when the process left
+ *
+ * The guest makes the faulting instruction again and faults by itself; forwarded, the
+ * signal would come a second time, and late. Context: the thread itself, as it
+ * becomes a deputy's.
+ */
+void mattx_signal_drop_faults(void)
+{
+	kernel_siginfo_t info, kept[4];
+	enum pid_type type;
+	sigset_t mask;
+	int sig, n = 0;
+
+	siginitsetinv(&mask, sigmask(SIGSEGV) | sigmask(SIGBUS) |
+				     sigmask(SIGILL) | sigmask(SIGFPE));
+	do {
+		clear_siginfo(&info);
+		spin_lock_irq(&mattx_sighand(current)->siglock);
+		sig = mattx_dequeue_signal(&mask, &info, &type);
+		spin_unlock_irq(&mattx_sighand(current)->siglock);
+		if (sig && info.si_code <= 0)
+			kept[n++] = info; /* somebody has sent it */
+	} while (sig && n < ARRAY_SIZE(kept));
+	while (n--)
+		send_sig_info(kept[n].si_signo, &kept[n], current);
+}
+
+/**
  * mattx_signal_forward() - send what is pending for this deputy's thread to the host
  *
  * Called after every call, too, so that a signal that a call brought about is on its

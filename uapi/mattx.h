@@ -93,6 +93,7 @@ struct mattx_thread_state {
 	__u32 rseq_sig;
 	__u32 futex_order; /* place among the gang's futex sleepers, 0: not one */
 	__u64 utime, stime, sum_exec; /* ns */
+	__u64 told_utime, told_stime; /* ns: what getrusage() has said last */
 	__u64 min_flt, maj_flt, nvcsw, nivcsw;
 	__s32 exit_signal;
 	__u32 pad;
@@ -106,6 +107,7 @@ struct mattx_sigaction {
 struct mattx_process_state {
 	struct mattx_sigaction action[64];
 	__u64 utime, stime, sum_exec; /* of threads that have ended, ns */
+	__u64 told_utime, told_stime; /* ns: what getrusage() has said last */
 	__u64 cutime, cstime;	      /* of children that were waited for, ns */
 	__u64 min_flt, maj_flt, nvcsw, nivcsw;
 	__u64 monotonic, boottime,

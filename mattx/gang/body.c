@@ -312,7 +312,8 @@ static long run_waited(struct mattx_thread *thread, struct waited_job *w)
 	/* a thread that has just been made is on its way to its first park */
 	wait_event_killable_timeout(thread->gang->wait,
 				    test_bit(MATTX_T_BODY, &thread->flags) ||
-					    test_bit(MATTX_T_EXITED, &thread->flags),
+					    test_bit(MATTX_T_EXITED,
+						     &thread->flags),
 				    AWAIT_TIMEOUT);
 	kref_get(&w->ref);
 	ret = mattx_body_queue(thread, &w->job);
@@ -616,6 +617,8 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	 */
 	if (atomic_dec_and_test(&gang->sleepers)) {
 		stub_unmap_all(gang);
+		if (order == MATTX_AWAKEN)
+			mattx_state_clocks();
 		wake_up_all(&gang->wait);
 	} else if (order == MATTX_AWAKEN &&
 		   wait_event_killable(gang->wait,

@@ -92,6 +92,7 @@ void mattx_body_drop_jobs(struct mattx_thread *thread);
 void mattx_state_capture(struct mattx_thread *thread);
 void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order);
 void mattx_state_detach(void);
+void mattx_state_clocks(void);
 size_t mattx_xstate_size(void);
 int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len);
 int mattx_thread_set(struct mattx_thread *thread, const void __user *buf,

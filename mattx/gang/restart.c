@@ -140,20 +140,36 @@ static void apply_futex(const struct mattx_restart *r, struct restart_block *blo
 }
 
 /*
- * epoll_wait() and its kin return -EINTR and say nothing of the time that was left.
- * How long the thread had slept is known from the freeze: since it came to the CPU last.
- * Return: the time-out of the call, ns, or -1: none.
+ * epoll_wait() and its kin, sigtimedwait() and semtimedop() return -EINTR and say
+ * nothing of the time that was left. How long the thread had slept is known from the
+ * freeze: since it came to the CPU last, less what it ran then.
  */
-static s64 wait_timeout(const struct mattx_regs *regs)
+
+/* Where the call has its timespec: an argument, or NULL. */
+static u64 *timespec_arg(struct mattx_regs *regs, u32 nr)
 {
+	switch (nr) {
+	case __NR_rt_sigtimedwait:
+		return &regs->dx;
+	case __NR_semtimedop:
+	case __NR_epoll_pwait2:
+		return &regs->r10;
+	default:
+		return NULL;
+	}
+}
+
+/* Return: the time-out of the call, ns, or -1: none. */
+static s64 wait_timeout(struct mattx_regs *regs)
+{
+	const u64 *arg = timespec_arg(regs, regs->orig_ax);
 	struct __kernel_timespec ts;
 
-	if (regs->orig_ax != __NR_epoll_pwait2)
+	if (regs->orig_ax == __NR_epoll_wait || regs->orig_ax == __NR_epoll_pwait)
 		return (s32)regs->r10 < 0 ? -1 :
 					    (s32)regs->r10 * (s64)NSEC_PER_MSEC;
-	if (!regs->r10 ||
-	    copy_from_user(&ts, (void __user *)(unsigned long)regs->r10,
-			   sizeof(ts)))
+	if (!arg || !*arg ||
+	    copy_from_user(&ts, (void __user *)(unsigned long)*arg, sizeof(ts)))
 		return -1;
 	return ts.tv_sec > KTIME_SEC_MAX ? -1 :
 					   ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
@@ -174,7 +190,10 @@ static void capture_wait(struct mattx_thread *thread)
 	if (timeout < 0)
 		return;
 	if (thread->asleep_since)
-		slept = max_t(s64, sched_clock() - thread->asleep_since, 0);
+		slept = max_t(s64,
+			      sched_clock_cpu(raw_smp_processor_id()) -
+				      thread->asleep_since,
+			      0);
 	r->kind = MATTX_RESTART_WAIT;
 	r->val = regs->orig_ax;
 	r->flags = 1;
@@ -183,14 +202,35 @@ static void capture_wait(struct mattx_thread *thread)
 	regs->ax = -ERESTART_RESTARTBLOCK;
 }
 
+#define RED_ZONE 128 /* bytes below the stack pointer that are the program's */
+
+/* The call with another timespec, which lies where a signal frame would begin. */
+static void rewind_timespec(struct mattx_regs *regs, u32 nr, s64 left)
+{
+	unsigned long at =
+		(regs->sp - RED_ZONE - sizeof(struct __kernel_timespec)) & ~15UL;
+	u64 *arg = timespec_arg(regs, nr);
+	struct __kernel_timespec ts;
+	u32 rest;
+
+	ts.tv_sec = div_u64_rem(max_t(s64, left, 0), NSEC_PER_SEC, &rest);
+	ts.tv_nsec = rest;
+	regs->orig_ax = nr;
+	regs->ax = -ERESTARTNOHAND;
+	if (!copy_to_user((void __user *)at, &ts, sizeof(ts)))
+		*arg = at;
+}
+
 /* Makes the call itself of it, for the time that is left. */
 static void apply_wait(struct mattx_thread *thread)
 {
 	const struct mattx_restart *r = &thread->state.restart;
+	s64 left = r->time - clock_offset(CLOCK_MONOTONIC) - ktime_get_ns();
 
-	mattx_wait_rewind(&thread->state.regs, r->val,
-			  r->time - clock_offset(CLOCK_MONOTONIC) -
-				  ktime_get_ns());
+	if (r->val == __NR_rt_sigtimedwait || r->val == __NR_semtimedop)
+		rewind_timespec(&thread->state.regs, r->val, left);
+	else
+		mattx_wait_rewind(&thread->state.regs, r->val, left);
 }
 
 /**

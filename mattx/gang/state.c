@@ -288,6 +288,8 @@ int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len)
 	s->utime = task->utime;
 	s->stime = task->stime;
 	s->sum_exec = task->se.sum_exec_runtime;
+	s->told_utime = task->prev_cputime.utime;
+	s->told_stime = task->prev_cputime.stime;
 	s->min_flt = task->min_flt;
 	s->maj_flt = task->maj_flt;
 	s->nvcsw = task->nvcsw;
@@ -310,8 +312,8 @@ static void set_cpu_time(struct task_struct *task,
 	task->se.sum_exec_runtime = s->sum_exec;
 	task->se.prev_sum_exec_runtime = s->sum_exec;
 	raw_spin_lock_irqsave(&task->prev_cputime.lock, flags);
-	task->prev_cputime.utime = 0;
-	task->prev_cputime.stime = 0;
+	task->prev_cputime.utime = s->told_utime;
+	task->prev_cputime.stime = s->told_stime;
 	raw_spin_unlock_irqrestore(&task->prev_cputime.lock, flags);
 	task->min_flt = s->min_flt;
 	task->maj_flt = s->maj_flt;
@@ -449,6 +451,8 @@ int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *s)
 	s->utime = task->signal->utime;
 	s->stime = task->signal->stime;
 	s->sum_exec = task->signal->sum_sched_runtime;
+	s->told_utime = task->signal->prev_cputime.utime;
+	s->told_stime = task->signal->prev_cputime.stime;
 	s->cutime = task->signal->cutime;
 	s->cstime = task->signal->cstime;
 	s->min_flt = task->signal->min_flt;
@@ -467,6 +471,36 @@ int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *s)
 	rcu_read_unlock();
 	mattx_thread_put(leader);
 	return 0;
+}
+
+static void raise(atomic64_t *counter, u64 to)
+{
+	if ((u64)atomic64_read(counter) < to)
+		atomic64_set(counter, to);
+}
+
+/**
+ * mattx_state_clocks() - the process's CPU clock is that of its threads
+ *
+ * A running CPU timer has the kernel count in a place of its own.
+ * Context: the last thread that comes to AWAKEN's barrier.
+ */
+void mattx_state_clocks(void)
+{
+	struct task_cputime_atomic *sum =
+		&current->signal->cputimer.cputime_atomic;
+	struct task_struct *task;
+	u64 exec, utime, stime;
+
+	rcu_read_lock();
+	exec = current->signal->sum_sched_runtime;
+	sum_times(current, &utime, &stime);
+	for_each_thread(current, task)
+		exec += task->se.sum_exec_runtime;
+	rcu_read_unlock();
+	raise(&sum->utime, utime);
+	raise(&sum->stime, stime);
+	raise(&sum->sum_exec_runtime, exec);
 }
 
 /**
@@ -513,8 +547,8 @@ int mattx_process_set(struct mattx_gang *gang,
 	task->signal->maj_flt = s->maj_flt;
 	task->signal->nvcsw = s->nvcsw;
 	task->signal->nivcsw = s->nivcsw;
-	task->signal->prev_cputime.utime = 0;
-	task->signal->prev_cputime.stime = 0;
+	task->signal->prev_cputime.utime = s->told_utime;
+	task->signal->prev_cputime.stime = s->told_stime;
 	if (gang->role == MATTX_ROLE_HOST) {
 		/* children stay at home: their times are its own there */
 		task->signal->cutime = s->cutime;

@@ -37,6 +37,17 @@ static const char *file;
 static volatile sig_atomic_t asked;
 static int atfork_calls;
 
+static volatile int timer_calls;
+/* what one call leaves for the next */
+static pid_t left_child;
+static int left_fd;
+static uint64_t left_at;
+
+static void on_timer_thread(union sigval value)
+{
+	timer_calls = value.sival_int;
+}
+
 static void on_usr1(int sig)
 {
 	(void)sig;
@@ -399,6 +410,117 @@ static void c_passed_fd(void)
 	must(close(s[1]));
 }
 
+/* A08: a second timer of a kind for which glibc has started a thread before. */
+static void c_sigev_thread(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD,
+				  .sigev_notify_function = on_timer_thread,
+				  .sigev_value.sival_int = 3 };
+	struct itimerspec soon = { .it_value.tv_nsec = 1000000 };
+	timer_t timer;
+
+	timer_calls = 0;
+	must(timer_create(CLOCK_MONOTONIC, &event, &timer));
+	must(timer_settime(timer, 0, &soon, NULL));
+	wait_word(&timer_calls, 3, "a timer's thread");
+	must(timer_delete(timer));
+}
+
+/* Between these pairs the process moves. A16: a child has ended before. */
+static void c_zombie(void)
+{
+	siginfo_t info;
+
+	left_child = fork();
+	if (!left_child)
+		_exit(7);
+	must(waitid(P_PID, left_child, &info, WEXITED | WNOWAIT));
+}
+
+static void c_zombie_later(void)
+{
+	check_child(left_child, 7);
+	must_fail(waitpid(left_child, NULL, 0), ECHILD);
+}
+
+/* A17: a child is stopped, not by SIGSTOP. */
+static void c_stopped(void)
+{
+	siginfo_t info;
+
+	left_child = fork();
+	if (!left_child) {
+		signal(SIGTERM, SIG_DFL);
+		for (;;)
+			pause();
+	}
+	/* in an orphaned process group it would not stop */
+	must(setpgid(left_child, left_child));
+	must(kill(left_child, SIGTSTP));
+	must(waitid(P_PID, left_child, &info, WSTOPPED | WNOWAIT));
+	check_eq(info.si_status, SIGTSTP);
+}
+
+static void c_stopped_later(void)
+{
+	int status = 0;
+
+	check_eq(waitpid(left_child, &status, WUNTRACED), left_child);
+	check(WIFSTOPPED(status));
+	check_eq(WSTOPSIG(status), SIGTSTP);
+	must(kill(left_child, SIGCONT));
+	check_eq(waitpid(left_child, &status, WCONTINUED), left_child);
+	check(WIFCONTINUED(status));
+	must(kill(left_child, SIGKILL));
+	check_eq(waitpid(left_child, &status, 0), left_child);
+	check(WIFSIGNALED(status));
+}
+
+/* A01: a timer runs on meanwhile. */
+static void c_ticks(void)
+{
+	struct itimerspec every = { .it_interval.tv_nsec = 5000000,
+				    .it_value.tv_nsec = 5000000 };
+
+	left_fd = must(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+	left_at = now_ns(CLOCK_MONOTONIC);
+	must(timerfd_settime(left_fd, 0, &every, NULL));
+}
+
+static void c_ticks_later(void)
+{
+	uint64_t n = 0, passed;
+
+	check_eq(read(left_fd, &n, 8), 8);
+	passed = (now_ns(CLOCK_MONOTONIC) - left_at) / 5000000;
+	if (n > passed + 1 || n + 40 + passed / 10 < passed)
+		fail("%llu ticks in a time for %llu", (unsigned long long)n,
+		     (unsigned long long)passed);
+	check_eq(read(left_fd, &n, 8), 8);
+	must(close(left_fd));
+}
+
+/* A26: what /proc says about oneself. */
+static void c_proc(void)
+{
+	char text[256] = "", path[64];
+	int p[2], fd;
+
+	fd = must(open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+	check(read(fd, text, sizeof(text) - 1) > 0);
+	check_eq(atoi(text), getpid());
+	check(strstr(text, "(homegoers)") != NULL);
+	must(close(fd));
+	must(pipe2(p, O_CLOEXEC));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p[1]);
+	fd = must(open(path, O_WRONLY | O_CLOEXEC));
+	check_eq(write(fd, "again", 5), 5);
+	check_eq(read(p[0], text, 5), 5);
+	must(close(fd));
+	must(close(p[0]));
+	must(close(p[1]));
+}
+
 static void c_other(void)
 {
 	must_fail(syscall(1000), ENOSYS);
@@ -435,6 +557,15 @@ static const struct {
 	{ "memfd", c_memfd },
 	{ "splice", c_splice },
 	{ "passed descriptor", c_passed_fd },
+	{ "timer with a thread", c_sigev_thread },
+	{ "another one", c_sigev_thread },
+	{ "child that ends", c_zombie },
+	{ "is waited for", c_zombie_later },
+	{ "child that stops", c_stopped },
+	{ "goes on", c_stopped_later },
+	{ "timer that ticks", c_ticks },
+	{ "has ticked", c_ticks_later },
+	{ "/proc/self", c_proc },
 	{ "others", c_other },
 };
 

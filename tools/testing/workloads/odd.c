@@ -39,9 +39,13 @@ static void cannot(const char *what)
 
 static __attribute__((noreturn)) int child_main(void *arg)
 {
+	sigset_t set;
+
 	(void)arg;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_IGN);
+	/* ignoring it could be shared, too */
+	sigfillset(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (;;)
 		pause();
 }

@@ -8,6 +8,7 @@
  * PID (sendsig) is checked to tell the truth.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -290,6 +291,26 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
+/* A31: a mask for the time of one call only. */
+static void test_ppoll(void)
+{
+	struct timespec minute = { .tv_sec = 60 };
+	int sig = SIGRTMIN + 6;
+	sigset_t set, was;
+
+	handle(sig, on_signal, SA_RESTART);
+	forget(sig);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	must(sigprocmask(SIG_BLOCK, &set, &was));
+	tell_helper(sig);
+	must_fail(ppoll(NULL, 0, &minute, &was), EINTR);
+	check_eq(count[sig], 1);
+	tell_helper(0);
+	must(sigprocmask(SIG_SETMASK, &was, &set));
+	check_eq(sigismember(&set, sig), 1);
+}
+
 /* ----------------------------------------------------------------- timers */
 
 static void test_timers(unsigned long round)
@@ -381,6 +402,7 @@ int main(int argc, char **argv)
 		test_masks();
 		test_sigwait(round);
 		test_interrupt();
+		test_ppoll();
 		must(sigprocmask(SIG_UNBLOCK, &outside, NULL));
 		check_stack();
 		round++;

@@ -20,11 +20,13 @@
 #define RESERVED   (64ul << 30)
 #define STEP	   (3ul << 20) /* of the pages in use */
 #define CHURN	   16
+#define FILE_PAGES 16
 #define STACK_STEP (64ul << 10)
 #define STACK_MAX  (4ul << 20)
 
 static size_t size = 2ul << 30;
 static char *sparse, *reserved, *guard, *wiped, *kept_back, *readable;
+static char *from_file;
 static const size_t reserved_at[3] = { 0, RESERVED / 2 + PAGE, RESERVED - PAGE };
 static char *churn[CHURN];
 static size_t churn_len[CHURN];
@@ -121,6 +123,45 @@ static void __attribute__((noinline)) use_stack(size_t left, unsigned long round
 		use_stack(left - STACK_STEP, round);
 	check_eq(block[0], word_for((void *)left, round));
 	check_eq(block[STACK_STEP / 8 - 1], left);
+}
+
+/* A23: mapped from a file that is gone; what is written stays private. */
+static void check_file(unsigned long round)
+{
+	size_t at;
+
+	for (at = 0; at < FILE_PAGES * PAGE; at += PAGE) {
+		check_eq(*(uint64_t *)(from_file + at + 8), mix(at));
+		if (round)
+			check_eq(*(uint64_t *)(from_file + at),
+				 at % (2 * PAGE) ?
+					 mix(at + 1) :
+					 word_for((void *)at, round - 1));
+		if (at % (2 * PAGE) == 0)
+			*(uint64_t *)(from_file + at) =
+				word_for((void *)at, round);
+	}
+}
+
+static void map_file(void)
+{
+	char name[] = "/tmp/sparse.XXXXXX";
+	int fd = mkstemp(name);
+	uint64_t word[2];
+	size_t at;
+
+	for (at = 0; at < FILE_PAGES * PAGE; at += PAGE) {
+		word[0] = mix(at + 1);
+		word[1] = mix(at);
+		must(pwrite(fd, word, sizeof(word), at));
+	}
+	must(ftruncate(fd, FILE_PAGES * PAGE));
+	from_file = mmap(NULL, FILE_PAGES * PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE, fd, 0);
+	if (from_file == MAP_FAILED)
+		exit(2);
+	must(unlink(name));
+	must(close(fd));
 }
 
 /* One mapping a round goes, is made anew, shrunk, moved, cut or dropped. */
@@ -229,6 +270,7 @@ static void set_up(void)
 	*(uint64_t *)kept_back = word_for(kept_back, 0);
 	*(uint64_t *)readable = word_for(readable, 0);
 	must(mprotect(readable, 2 * PAGE, PROT_READ));
+	map_file();
 	brk_start = sbrk(0);
 }
 
@@ -250,6 +292,7 @@ int main(int argc, char **argv)
 	do {
 		check_pages(round);
 		check_reserved(round);
+		check_file(round);
 		use_stack(STACK_STEP + (round * STACK_STEP) % STACK_MAX, round);
 		change_mappings(round);
 		change_heap(round);

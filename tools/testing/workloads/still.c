@@ -49,7 +49,9 @@ static void *wait_somehow(void *arg)
 		must(read(wait_pipe[0], &byte, 1));
 		break;
 	default:
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &day, NULL);
+		/* CRIU interrupts it */
+		while (clock_nanosleep(CLOCK_MONOTONIC, 0, &day, &day) == EINTR)
+			;
 	}
 	return NULL;
 }

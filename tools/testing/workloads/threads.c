@@ -44,7 +44,8 @@ struct thread {
 	enum kind kind;
 	unsigned int number;
 	pid_t tid;
-	int go; /* the round to come to; also a futex */
+	int go;	   /* the round to come to; also a futex */
+	int joins; /* the round that the thread it creates waits for */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	sem_t sem;
@@ -171,7 +172,7 @@ static void wait_pi(struct thread *t, int round)
 static void *sleeper(void *arg)
 {
 	struct thread *t = arg;
-	int round = t->go + 1;
+	int round = t->joins;
 
 	while (go(t) != round)
 		futex(&t->go, FUTEX_WAIT_PRIVATE, round - 1, NULL);
@@ -184,6 +185,7 @@ static void wait_join(struct thread *t, int round)
 	pthread_t other;
 	void *result;
 
+	t->joins = round;
 	if (!check_eq(pthread_create(&other, NULL, sleeper, t), 0))
 		return;
 	check_eq(pthread_join(other, &result), 0);

@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "lib.h"
 
@@ -208,6 +209,43 @@ static void wait_once(unsigned int i)
 		     (unsigned long long)(took - want) / 1000000);
 }
 
+/* A02: a timer that fires once is running down, again and again. */
+static volatile sig_atomic_t alarms;
+static uint64_t alarm_due;
+static bool alarm_set;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	alarms++;
+}
+
+static void look_at_alarm(void)
+{
+	struct itimerval once = { .it_value.tv_sec = seconds }, left;
+	uint64_t now;
+
+	if (!alarm_set) {
+		alarms = 0;
+		alarm_set = true;
+		alarm_due = now_ns(CLOCK_MONOTONIC) + seconds * 1000000000ull;
+		must(setitimer(ITIMER_REAL, &once, NULL));
+		return;
+	}
+	must(getitimer(ITIMER_REAL, &left));
+	now = now_ns(CLOCK_MONOTONIC);
+	check(!left.it_interval.tv_sec && !left.it_interval.tv_usec);
+	check_eq(alarms > 1, 0);
+	if (alarms && now + 1000000 < alarm_due)
+		fail("SIGALRM %llu ms too early",
+		     (unsigned long long)(alarm_due - now) / 1000000);
+	if (!alarms && now > alarm_due + seconds * 750000000ull)
+		fail("SIGALRM %llu ms too late",
+		     (unsigned long long)(now - alarm_due) / 1000000);
+	if (alarms || now > alarm_due + seconds * 750000000ull)
+		alarm_set = false;
+}
+
 static void *waiter(void *arg)
 {
 	sigset_t set;
@@ -232,11 +270,14 @@ int main(int argc, char **argv)
 	pipe_end = p[0];
 	epoll = must(epoll_create1(EPOLL_CLOEXEC));
 	must(epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_end, &event));
+	must(sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_alarm },
+		       NULL));
 	lib_ready();
 	for (i = 0; i < WAITS; i++)
 		pthread_create(&thread[i], NULL, waiter, (void *)i);
 	do {
 		sleep_ms(100);
+		look_at_alarm();
 	} while (lib_round());
 	lib_stop = 1;
 	for (i = 0; i < WAITS; i++)

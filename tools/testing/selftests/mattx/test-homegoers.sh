@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-calls=24
+calls=33
 start homegoers homegoers "$T/file" || finish_test
 home=$pid
 for ((i = 1; i <= calls; i++)); do

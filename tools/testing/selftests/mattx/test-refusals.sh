@@ -25,8 +25,9 @@ refused()
 # --- processes that are none, or nobody's ---
 
 on 1 'pgrep -x kthreadd; pgrep -x mattxd'
+daemon=${out##*$'\n'}
 refused "kernel thread" "${out%%$'\n'*}" node2 "kernel thread"
-refused "mattxd itself" "${out##*$'\n'}" node2 "mattxd itself"
+refused "mattxd itself" "$daemon" node2 "mattxd itself"
 refused "init" 1 node2 "init"
 refused "no such process" 999999 node2 "no such process"
 on 1 mattxctl migrate 0 node2

@@ -272,9 +272,9 @@ DEPUTY(266, symlinkat, [0] = STR, [2] = STR)
 DEPUTY(267, readlinkat, [1] = STR, [2] = OUT_RET(I(3), 1))
 DEPUTY(268, fchmodat, [1] = STR)
 DEPUTY(269, faccessat, [1] = STR)
-SERVED(270, pselect6, mattx_do_pselect, [1] = BITS(I(0)), [2] = BITS(I(0)), [3] = BITS(I(0)),
+SERVED(270, pselect6, mattx_do_select, [1] = BITS(I(0)), [2] = BITS(I(0)), [3] = BITS(I(0)),
        [4] = INOUT(16), [5] = IN(16))
-SERVED(271, ppoll, mattx_do_ppoll, [0] = INOUT_N(I(1), 8), [2] = INOUT(16), [3] = IN(8))
+SERVED(271, ppoll, mattx_do_select, [0] = INOUT_N(I(1), 8), [2] = INOUT(16), [3] = IN(8))
 HOME(272, unshare)
 LOCAL(273, set_robust_list)
 SERVED(274, get_robust_list, mattx_do_self, [1] = OUT(8), [2] = OUT(8))

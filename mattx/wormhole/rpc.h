@@ -68,13 +68,13 @@ long mattx_call_firm(struct mattx_thread *thread, u32 nr,
  * this node). So MATTX_RESTART_POLL is captured from either function, and is applied
  * with do_restart_poll at home and mattx_poll_restart on a host.
  *
- * mattx_wait_restart continues an epoll_wait(2), epoll_pwait(2) or epoll_pwait2(2)
- * with a time-out. The kernel at home has no such restart, so for a move it is turned
- * into the call itself with the time that is left: .poll.nfds has its number,
- * .poll.tv_* the deadline (CLOCK_MONOTONIC of this node), and mattx_wait_rewind()
- * changes the registers at the moment of mattx_restart_apply() in another body;
- * capture it as kind NONE plus (nr, deadline as the process reads the clock) in a way
- * of restart.c's choosing.
+ * mattx_wait_restart continues epoll_wait, epoll_pwait, epoll_pwait2, select,
+ * pselect6 and ppoll with a time-out: .poll.nfds has the call's number, .poll.tv_* the
+ * deadline (CLOCK_MONOTONIC of this node). The kernel at home has no such restart, so
+ * for a move it is turned into the call itself with the time that is left, at the
+ * moment of mattx_restart_apply() in the other body. (Frozen natively, at home,
+ * select, pselect6 and ppoll show -ERESTARTNOHAND and have written the time that was left
+ * to their timespec or timeval.)
  */
 long mattx_poll_restart(struct restart_block *block);
 long mattx_wait_restart(struct restart_block *block);
@@ -83,10 +83,12 @@ long mattx_wait_restart(struct restart_block *block);
  * mattx_wait_rewind() - registers with which the call goes on for the time that is left
  * @regs: of the interrupted thread; ax gets -ERESTARTNOHAND, orig_ax the number
  * @nr: .poll.nfds of the captured block
- * @left_ns: until the deadline, 0 when it has passed
+ * @left: ns until the deadline, 0 when it has passed
+ *
+ * select, pselect6 and ppoll: writes to current's memory. Context: the thread itself.
  */
 struct mattx_regs;
-void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left_ns);
+void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left);
 
 /* serve.c */
 int mattx_serve_init(void);

@@ -60,9 +60,7 @@ MATTX_HANDLER(mattx_do_mremap);
 MATTX_HANDLER(mattx_do_madvise);
 
 MATTX_HANDLER(mattx_do_poll);
-MATTX_HANDLER(mattx_do_ppoll);
-MATTX_HANDLER(mattx_do_select);
-MATTX_HANDLER(mattx_do_pselect);
+MATTX_HANDLER(mattx_do_select); /* pselect6, ppoll too */
 MATTX_HANDLER(mattx_do_epoll_wait);
 
 /* ---------------------------------------------- refine.c: see struct mattx_call */

@@ -7,10 +7,11 @@
  * that is made again goes on for the time that is left. A temporary signal mask is
  * set here for the time of the call, and none at home.
  *
- * How an interrupted wait goes on is as in the kernel: select and ppoll write the
- * time that is left where the caller can see it and are restarted with it; poll has
- * a restart block. epoll_wait has none in the kernel, which returns -EINTR, but ours
- * does, because being frozen is no reason for an -EINTR.
+ * All of them go on by a restart block when they were interrupted but no handler has
+ * run. In the kernel poll does; select and ppoll write the time that is left where
+ * the caller can see it, and are restarted with that; epoll_wait returns -EINTR. But
+ * a time during which a guest stands still is no reason for an -EINTR, nor for
+ * waiting longer.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -64,9 +65,8 @@ static void deadline_set(struct deadline *d, const struct timespec64 *ts)
 	d->at = ktime_add_safe(ktime_get(), timespec64_to_ktime(*ts));
 }
 
-static void left_timespec(const struct deadline *d, struct __kernel_timespec *ts)
+static void ns_to_kernel_timespec(s64 ns, struct __kernel_timespec *ts)
 {
-	s64 ns = left_ns(d);
 	u32 rest;
 
 	ts->tv_sec = div_u64_rem(ns, NSEC_PER_SEC, &rest);
@@ -178,11 +178,22 @@ long mattx_poll_restart(struct restart_block *block)
 
 /* ---------------------------------------- time-outs that the caller sees run */
 
-enum timeout_kind { TIMESPEC, TIMEVAL };
-
-static int get_timeout(struct deadline *d, const void __user *p,
-		       enum timeout_kind kind)
+/* Where the time-out of a call is, and its form. */
+static void __user *timeout_addr(u32 nr, const struct pt_regs *regs)
 {
+	switch (nr) {
+	case __NR_ppoll:
+		return (void __user *)regs->dx;
+	case __NR_epoll_pwait2:
+		return (void __user *)regs->r10;
+	default: /* select, pselect6 */
+		return (void __user *)regs->r8;
+	}
+}
+
+static int get_timeout(struct deadline *d, u32 nr, const struct pt_regs *regs)
+{
+	void __user *p = timeout_addr(nr, regs);
 	struct __kernel_timespec raw;
 	struct timespec64 ts;
 
@@ -192,8 +203,8 @@ static int get_timeout(struct deadline *d, const void __user *p,
 		return -EFAULT;
 	ts.tv_sec = raw.tv_sec;
 	ts.tv_nsec = raw.tv_nsec;
-	if (kind ==
-	    TIMEVAL) { /* as the kernel: microseconds may be more than a second */
+	if (nr == __NR_select) {
+		/* as the kernel: more than a second of microseconds may be */
 		if (raw.tv_nsec < 0 || raw.tv_sec < 0)
 			return -EINVAL;
 		ts.tv_sec += div_s64(raw.tv_nsec, USEC_PER_SEC);
@@ -205,23 +216,35 @@ static int get_timeout(struct deadline *d, const void __user *p,
 	return 0;
 }
 
-/* As the kernel's poll_select_finish(). */
-static long finish_timeout(long ret, const struct deadline *d, void __user *p,
-			   enum timeout_kind kind)
+static int put_timeout(void __user *p, u32 nr, s64 left)
 {
-	struct __kernel_timespec left;
+	struct __kernel_timespec ts;
+
+	ns_to_kernel_timespec(left, &ts);
+	if (nr == __NR_select)
+		ts.tv_nsec = div_s64(ts.tv_nsec, NSEC_PER_USEC);
+	return copy_to_user(p, &ts, sizeof(ts)) ? -EFAULT : 0;
+}
+
+/*
+ * As the kernel's poll_select_finish(): the caller is told what was left. But one that
+ * is only frozen goes on until the deadline, and not for that time from then on.
+ */
+static long finish_timeout(long ret, u32 nr, const struct pt_regs *regs,
+			   const struct deadline *d)
+{
+	void __user *p = timeout_addr(nr, regs);
 
 	if (interrupted(ret))
 		ret = -ERESTARTNOHAND;
 	unmask_signals(ret == -ERESTARTNOHAND);
-	if (!p || current->personality & STICKY_TIMEOUTS)
-		return ret == -ERESTARTNOHAND && p ? -EINTR : ret;
-	left_timespec(d, &left);
-	if (kind == TIMEVAL)
-		left.tv_nsec = div_s64(left.tv_nsec, NSEC_PER_USEC);
-	if (copy_to_user(p, &left, sizeof(left)) && ret == -ERESTARTNOHAND)
-		return -EINTR;
-	return ret;
+	if (!p)
+		return ret;
+	if (!(current->personality & STICKY_TIMEOUTS))
+		put_timeout(p, nr, left_ns(d));
+	if (ret != -ERESTARTNOHAND)
+		return ret;
+	return restart_later(mattx_wait_restart, NULL, nr, d);
 }
 
 /* Makes @rq, whose argument @which is the time-out, until it has a result. */
@@ -235,7 +258,7 @@ static long wait_until(struct mattx_request *rq, int which,
 	do {
 		*rq = start;
 		if (d->finite) {
-			left_timespec(d, &left);
+			ns_to_kernel_timespec(left_ns(d), &left);
 			rq->kernel[which] = &left;
 		}
 		ret = mattx_call_once(rq);
@@ -243,28 +266,19 @@ static long wait_until(struct mattx_request *rq, int which,
 	return ret;
 }
 
-MATTX_HANDLER(mattx_do_ppoll)
+static long ppoll_until(struct mattx_thread *thread, const struct pt_regs *regs,
+			const struct deadline *d)
 {
 	struct mattx_request rq = {
 		.thread = thread,
 		.nr = __NR_ppoll,
-		.call = call,
+		.call = mattx_call_entry(__NR_ppoll),
 		.args = { regs->di, regs->si, 0, 0, 0 },
 	};
-	void __user *timeout = (void __user *)regs->dx;
-	struct deadline d = {};
-	long ret;
 
-	ret = get_timeout(&d, timeout, TIMESPEC);
-	if (!ret)
-		ret = mask_signals((void __user *)regs->r10, regs->r8);
-	if (ret)
-		return ret;
 	if ((u32)regs->si > rlimit(RLIMIT_NOFILE))
-		ret = -EINVAL;
-	else
-		ret = wait_until(&rq, 2, &d);
-	return finish_timeout(ret, &d, timeout, TIMESPEC);
+		return -EINVAL;
+	return wait_until(&rq, 2, d);
 }
 
 static long select_until(struct mattx_thread *thread,
@@ -282,38 +296,52 @@ static long select_until(struct mattx_thread *thread,
 	return wait_until(&rq, 4, d);
 }
 
-MATTX_HANDLER(mattx_do_select)
-{
-	void __user *timeout = (void __user *)regs->r8;
-	struct deadline d = {};
-	long ret;
-
-	ret = get_timeout(&d, timeout, TIMEVAL);
-	if (ret)
-		return ret;
-	ret = select_until(thread, regs, &d);
-	return finish_timeout(ret, &d, timeout, TIMEVAL);
-}
-
-MATTX_HANDLER(mattx_do_pselect)
+/* The temporary signal mask of a call. */
+static int mask_for(u32 nr, const struct pt_regs *regs)
 {
 	struct {
 		const void __user *mask;
 		size_t size;
 	} sig = {};
-	void __user *timeout = (void __user *)regs->r8;
-	struct deadline d = {};
-	long ret;
 
-	if (regs->r9 && copy_from_user(&sig, (void __user *)regs->r9, sizeof(sig)))
-		return -EFAULT;
-	ret = get_timeout(&d, timeout, TIMESPEC);
-	if (!ret)
-		ret = mask_signals(sig.mask, sig.size);
+	switch (nr) {
+	case __NR_ppoll:
+		return mask_signals((void __user *)regs->r10, regs->r8);
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return mask_signals((void __user *)regs->r8, regs->r9);
+	case __NR_pselect6:
+		if (regs->r9 &&
+		    copy_from_user(&sig, (void __user *)regs->r9, sizeof(sig)))
+			return -EFAULT;
+		return mask_signals(sig.mask, sig.size);
+	default:
+		return 0;
+	}
+}
+
+/* ppoll, select, pselect6. @nr is the call; its arguments are in the registers. */
+static long run_select(struct mattx_thread *thread, u32 nr,
+		       const struct pt_regs *regs, const struct deadline *d)
+{
+	long ret = mask_for(nr, regs);
+
 	if (ret)
 		return ret;
-	ret = select_until(thread, regs, &d);
-	return finish_timeout(ret, &d, timeout, TIMESPEC);
+	if (nr == __NR_ppoll)
+		ret = ppoll_until(thread, regs, d);
+	else
+		ret = select_until(thread, regs, d);
+	return finish_timeout(ret, nr, regs, d);
+}
+
+MATTX_HANDLER(mattx_do_select)
+{
+	u32 nr = regs->orig_ax;
+	struct deadline d = {};
+	int err = get_timeout(&d, nr, regs);
+
+	return err ?: run_select(thread, nr, regs, &d);
 }
 
 /* -------------------------------------------------------------------- epoll */
@@ -345,18 +373,16 @@ static long epoll_until(struct mattx_thread *thread, u32 nr,
 }
 
 /* @nr is the call that the program made; its arguments are in the registers. */
-static long epoll_wait_until(struct mattx_thread *thread, u32 nr,
-			     const struct pt_regs *regs, const struct deadline *d)
+static long run_epoll(struct mattx_thread *thread, u32 nr,
+		      const struct pt_regs *regs, const struct deadline *d)
 {
-	long ret = 0;
+	long ret = mask_for(nr, regs);
 
-	if (nr != __NR_epoll_wait)
-		ret = mask_signals((void __user *)regs->r8, regs->r9);
 	if (ret)
 		return ret;
 	ret = epoll_until(thread, nr, regs, d);
 	unmask_signals(interrupted(ret));
-	if (!interrupted(ret) || ret == -ERESTARTNOINTR)
+	if (!interrupted(ret))
 		return ret;
 	if (!d->finite)
 		return -ERESTARTNOHAND;
@@ -370,33 +396,54 @@ MATTX_HANDLER(mattx_do_epoll_wait)
 	int err = 0;
 
 	if (nr == __NR_epoll_pwait2)
-		err = get_timeout(&d, (void __user *)regs->r10, TIMESPEC);
+		err = get_timeout(&d, nr, regs);
 	else
 		deadline_ms(&d, regs->r10);
-	return err ?: epoll_wait_until(thread, nr, regs, &d);
+	return err ?: run_epoll(thread, nr, regs, &d);
+}
+
+/* -------------------------------------------------------------- going on */
+
+static bool is_epoll(u32 nr)
+{
+	return nr == __NR_epoll_wait || nr == __NR_epoll_pwait ||
+	       nr == __NR_epoll_pwait2;
 }
 
 long mattx_wait_restart(struct restart_block *block)
 {
 	const struct pt_regs *regs = current_pt_regs();
+	u32 nr = block->poll.nfds;
 	struct mattx_thread *thread;
 	struct deadline d = {};
 
 	if (mattx_caller(&thread) != MATTX_IS_GUEST)
 		return -EINTR;
 	restart_deadline(block, &d);
-	return epoll_wait_until(thread, block->poll.nfds, regs, &d);
+	return is_epoll(nr) ? run_epoll(thread, nr, regs, &d) :
+			      run_select(thread, nr, regs, &d);
 }
 
 void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left)
 {
-	/* epoll_pwait() is epoll_pwait2() with another form of the time-out */
-	if (nr == __NR_epoll_pwait2)
-		nr = __NR_epoll_pwait;
-	regs->r10 = min_t(s64,
-			  div_s64(max_t(s64, left, 0) + NSEC_PER_MSEC - 1,
-				  NSEC_PER_MSEC),
-			  INT_MAX);
-	regs->orig_ax = nr;
+	left = max_t(s64, left, 0);
 	regs->ax = -ERESTARTNOHAND;
+	regs->orig_ax = nr;
+	switch (nr) {
+	case __NR_ppoll:
+		put_timeout((void __user *)(unsigned long)regs->dx, nr, left);
+		break;
+	case __NR_select:
+	case __NR_pselect6:
+		put_timeout((void __user *)(unsigned long)regs->r8, nr, left);
+		break;
+	case __NR_epoll_pwait2:
+		/* its time-out is not to be written to; this one has another form of it */
+		regs->orig_ax = __NR_epoll_pwait;
+		fallthrough;
+	default:
+		regs->r10 = min_t(
+			s64, div_s64(left + NSEC_PER_MSEC - 1, NSEC_PER_MSEC),
+			INT_MAX);
+	}
 }

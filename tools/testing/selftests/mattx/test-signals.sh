@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
+# open: not yet seen to pass on a quiet machine with this tree
 # Signals: from itself, from others at home, pending ones, stopping ones.
 # timeout: 600
 # debug: yes

@@ -254,16 +254,19 @@ static long ioc_body(struct handle *handle, void __user *user)
 	gang->pidns = get_pid_ns(task_active_pid_ns(current));
 	gang->bound = true;
 	describe(gang, current);
-	mattx_gang_hold(gang);
-	err = bind(handle, gang);
-	if (err)
-		goto out;
 	err = mattx_body_first_stub(gang, arg.stub, arg.stub_len);
 	if (err)
 		goto out;
 	thread = mattx_thread_add(gang, current, GFP_KERNEL);
 	if (!thread) {
 		err = -ENOMEM;
+		goto out;
+	}
+	/* from here on the daemon finds it, complete */
+	mattx_gang_hold(gang);
+	err = bind(handle, gang);
+	if (err) {
+		mattx_thread_remove(thread);
 		goto out;
 	}
 	mattx_thread_hold(thread);

@@ -74,7 +74,8 @@ struct mattx_frame_call {
 
 enum {
 	MATTX_REPLY_REGULAR = 1, /* argument 0 is a descriptor of a regular file */
-	MATTX_REPLY_NOT_MADE = 2, /* ret says why no system call was made */
+	MATTX_REPLY_NOT_MADE = 2,  /* ret says why no system call was made */
+	MATTX_REPLY_NOT_BEGUN = 4, /* interrupted before: to be made again */
 };
 
 /* Followed by what the call has written, if ret says that it has succeeded. */

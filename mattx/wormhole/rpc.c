@@ -259,7 +259,9 @@ long mattx_call_once(struct mattx_request *rq)
 		return ret;
 	if (rq->call->once)
 		return -EINTR;
-	/* not by us: home was passing on a signal, and perhaps had not begun the call */
+	if (rq->reply_flags & MATTX_REPLY_NOT_BEGUN)
+		return MATTX_AGAIN;
+	/* if not by us, home was passing on a signal */
 	if (!rq->cancelled || !signal_pending(current))
 		return MATTX_AGAIN;
 	/* the kernel decides whether a handler makes an -EINTR of it */

@@ -15,6 +15,8 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/ptrace.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -108,6 +110,15 @@ static u32 reply_flags(const struct served *s)
 	return flags;
 }
 
+/*
+ * Was the thread brought back before it made its call, to pass on a signal? A SYSCALL
+ * leaves something in rcx, which was 0.
+ */
+static bool not_begun(long ret)
+{
+	return ret == -ERESTARTSYS && !current_pt_regs()->cx;
+}
+
 /* In the deputy's thread: the call has returned. */
 static void served_reply(struct served *s, long ret)
 {
@@ -116,7 +127,8 @@ static void served_reply(struct served *s, long ret)
 	size_t len;
 
 	if (ret < 0) {
-		send_reply(s->peer, s->gang, s->call, ret, 0);
+		send_reply(s->peer, s->gang, s->call, ret,
+			   not_begun(ret) ? MATTX_REPLY_NOT_BEGUN : 0);
 		return;
 	}
 	packet = mattx_layout_collect(&s->layout, ret, sizeof(*reply), &len);
@@ -225,25 +237,25 @@ void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 }
 
 /*
- * A CANCEL interrupts a call that waits, and no other: natively, too, a signal does not
- * keep a call from being made, and does not make -EINTR of an open() or fstat(). So
- * as long as the thread is not seen asleep in its call we look again. What does not
- * sleep and does not end is interrupted all the same after a while.
+ * A CANCEL comes for a call that the guest has made, and natively no signal keeps such
+ * a call from being made: an open() or fstat() does not return -EINTR because the
+ * machine is busy. So as long as the thread has not entered the kernel for it we look
+ * again; after that it is as if the signal had come then, and the call knows what to do.
  */
 struct cancel {
 	struct delayed_work work;
 	struct mattx_peer *peer; /* holds a reference */
 	u64 gang, call;
 	s32 tid;
-	unsigned long deadline;
 	struct task_struct *task; /* of the thread, while that is held */
 	bool found;		  /* the call is there */
 	bool done;		  /* it was interrupted */
 };
 
-#define CANCEL_ANYWAY (HZ / 2)
-
-/* Under the thread's lock. Return: whether it is to be interrupted now. */
+/*
+ * Under the thread's lock; the job is not done, so the task has its stack.
+ * Return: whether it is to be interrupted now.
+ */
 static bool cancel_now(struct mattx_job *job, void *arg)
 {
 	struct cancel *c = arg;
@@ -255,10 +267,8 @@ static bool cancel_now(struct mattx_job *job, void *arg)
 	if (s->call != c->call || s->peer != c->peer)
 		return false;
 	c->found = true;
-	if (!READ_ONCE(s->started))
-		return false;
-	c->done = READ_ONCE(c->task->__state) & TASK_INTERRUPTIBLE ||
-		  time_after(jiffies, c->deadline);
+	c->done = READ_ONCE(s->started) &&
+		  READ_ONCE(task_pt_regs(c->task)->orig_ax) == job->nr;
 	return c->done;
 }
 
@@ -267,20 +277,18 @@ static bool try_cancel(struct cancel *c)
 {
 	struct mattx_gang *gang = mattx_gang_find(c->peer, c->gang);
 	struct mattx_thread *thread;
-	bool over = true;
 
 	if (!gang)
 		return true;
 	thread = mattx_gang_thread(gang, c->tid);
+	c->found = false;
 	if (thread) {
-		c->found = false;
 		c->task = thread->task;
 		mattx_body_cancel(thread, cancel_now, c);
-		over = c->done || !c->found;
 		mattx_thread_put(thread);
 	}
 	mattx_gang_put(gang);
-	return over;
+	return c->done || !c->found;
 }
 
 static atomic_t cancels; /* under way; their timers are waited for at unload */
@@ -320,7 +328,6 @@ void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload,
 	c->gang = gang;
 	c->call = le64_to_cpu(frame->call);
 	c->tid = le32_to_cpu(frame->tid);
-	c->deadline = jiffies + CANCEL_ANYWAY;
 	INIT_DELAYED_WORK(&c->work, cancel_again);
 	cancel_again(&c->work.work);
 }

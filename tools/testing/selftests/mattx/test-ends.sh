@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # Ends of every kind, away from home: the parent at home sees each as it is.
 # timeout: 600
 

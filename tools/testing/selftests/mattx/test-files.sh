@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # Descriptors and paths, shared with a process that stays at home.
 # timeout: 600
 # debug: yes

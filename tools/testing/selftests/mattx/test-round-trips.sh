@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # One process, twenty times there and back: its threads wait in every way.
 # timeout: 600
 # debug: yes

@@ -367,6 +367,8 @@ static void set_up(void)
 	sigaddset(&set, SIGRTMIN + 5);
 	must(sigprocmask(SIG_BLOCK, &set, NULL));
 	pthread_create(&helper.thread, NULL, helper_main, NULL);
+	while (!helper.tid)
+		sleep_ms(1);
 	must(sigprocmask(SIG_UNBLOCK, &set, NULL));
 }
 

@@ -12,21 +12,21 @@
 
 # "NODE POINT" each. On the way out node 1 is the home and node 2 the host.
 outs=()
-for point in 1 2 3 8 100 102 103 107 120 121 122 123 124 125 126 127 128 129 130 131 132; do
+for point in 1 2 3 8 100 102 107 120 121 122 123 124 125 126 127 128 129 130 131 132; do
 	outs+=("1 $point")
 done
-for point in 4 5 6 7 9 101 150 151 152 153 154 155 156 157 158; do
+for point in 4 5 6 7 9 101 103 150 151 152 153 154 155 156 157 158; do
 	outs+=("2 $point")
 done
 backs=()
-for point in 1 2 8 100 102 107 140 141 142 143 144; do
+for point in 1 2 8 100 102 107 108 140 141 142 143 144; do
 	backs+=("2 $point")
 done
-for point in 3 5 6 7 9 101 170 171 172 173 174 175 176; do
+for point in 3 5 6 7 9 101 103 170 171 172 173 174 175 176; do
 	backs+=("1 $point")
 done
 # where they cannot be reached by a migration
-others=(104 105 106 108)
+others=(104 105 106)
 
 # --- none is forgotten ---
 
@@ -100,6 +100,7 @@ for ((i = 0; i < steps; i++)); do
 		read -r node point <<<"${backs[$i]}"
 		fails "home, node $node, fault $point" "$node" "$point" \
 			home "$pid"
+		[ "$point" != 108 ] || nodes_up
 		is_out "$pid" 2 || not_ok "it is still out" "$out"
 	fi
 	home "$pid" || {
@@ -111,13 +112,8 @@ expect "it could go out and come home after each" "$i" "$steps"
 on 2 "pgrep -x threads || true"
 expect "nothing is left on node 2" "$out" ""
 
-# --- the others: connections are made again, requests can be repeated ---
+# --- the others: connections are made again ---
 
-on 1 mattxctl fault 108 1
-on 1 mattxctl nodes
-expect_match "a request that is cut off" "$? $out" "^1 mattxctl: mattxd closed"
-on 1 mattxctl nodes
-expect "the next one is answered" "$?" 0
 for point in 104 105; do
 	check "goes out before the connection is lost" migrate "$pid" node2
 	on 1 mattxctl fault $point 1

@@ -231,7 +231,7 @@ int body_map(struct body *body, const struct stream_vma *vma, uint64_t start,
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 
 	if (vma->flags & VMA_GROWSDOWN)
-		flags |= MAP_GROWSDOWN | MAP_STACK;
+		flags |= MAP_GROWSDOWN;
 	/* what the process cannot write does not count as memory it may use up */
 	if (vma->flags & VMA_NORESERVE || !(vma->prot & PROT_WRITE))
 		flags |= MAP_NORESERVE;

@@ -180,6 +180,8 @@ static void enter(const struct warden_order *order)
 		leave(WARDEN_NAMES, ret);
 }
 
+_Noreturn void start(void); /* the entry, named to the linker */
+
 __attribute__((used)) _Noreturn void start(void)
 {
 	struct clone_args args = { .exit_signal = 17 };

@@ -817,7 +817,8 @@ static int drop_privileges(struct restore *r, int32_t tid)
 	if (!ret)
 		ret = body_call(body, tid, SYS_setresuid, uid, uid, uid);
 	if (!ret)
-		ret = body_call(body, tid, SYS_capset, at, at + sizeof(caps.head));
+		ret = body_call(body, tid, SYS_capset, at,
+				at + sizeof(caps.head));
 	return must(body, ret, "give up the body's privileges");
 }
 

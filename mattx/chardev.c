@@ -17,6 +17,7 @@
 #include "fault.h"
 #include "gang/internal.h"
 #include "main.h"
+#include "wormhole/hooks.h"
 
 #define MAX_CALLS 4096 /* of one MATTX_IOC_CALLS */
 
@@ -257,6 +258,11 @@ static long ioc_body(struct handle *handle, void __user *user)
 	err = mattx_body_first_stub(gang, arg.stub, arg.stub_len);
 	if (err)
 		goto out;
+	/* now, and not when it is armed: the process stands still at home by then */
+	err = mattx_hooks_get();
+	if (err)
+		goto out;
+	gang->hooked = true;
 	thread = mattx_thread_add(gang, current, GFP_KERNEL);
 	if (!thread) {
 		err = -ENOMEM;

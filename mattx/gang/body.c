@@ -709,7 +709,7 @@ void mattx_kick_work(struct callback_head *work)
 	if (test_bit(MATTX_T_CALL, &thread->flags) &&
 	    !(current->flags & PF_EXITING)) {
 		if (regs->ip == stub + STUB_CALL) { /* not made yet */
-			regs->ax = -ERESTARTSYS;
+			regs->ax = -ERESTARTNOINTR;
 			regs->ip = stub + STUB_TRAP;
 		}
 		regs->orig_ax = -1; /* no restart */

@@ -366,11 +366,16 @@ bool mattx_thread_lock(struct mattx_thread *thread)
 		return false;
 	}
 	spin_lock(&mattx_sighand(thread->task)->siglock);
+	/* sparse cannot follow a function that locks or does not */
+	__release(&mattx_sighand(thread->task)->siglock);
+	__release(&thread->gang->lock);
 	return true;
 }
 
 void mattx_thread_unlock(struct mattx_thread *thread)
 {
+	__acquire(&thread->gang->lock);
+	__acquire(&mattx_sighand(thread->task)->siglock);
 	spin_unlock(&mattx_sighand(thread->task)->siglock);
 	spin_unlock_irq(&thread->gang->lock);
 }

@@ -19,7 +19,6 @@
 #include "../fault.h"
 #include "../main.h"
 #include "../netlink.h"
-#include "../wormhole/hooks.h"
 #include "../wormhole/link.h"
 #include "../wormhole/protocol.h"
 
@@ -94,10 +93,6 @@ static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm
 	if (other || !arm->gang)
 		err = -EEXIST;
 	mattx_gang_put(other);
-	if (!err && !gang->hooked) {
-		err = mattx_hooks_get();
-		gang->hooked = !err;
-	}
 	if (!err) {
 		describe_guest(gang);
 		mattx_gang_publish(gang, arm->gang, peer);

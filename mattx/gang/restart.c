@@ -140,20 +140,49 @@ static void apply_futex(const struct mattx_restart *r, struct restart_block *blo
 }
 
 /*
+ * Waits with a time-out for which the kernel keeps no restart block.
+ *
+ * select() and ppoll() write what is left into the caller's own time-out and are
+ * restarted with that, which is right unless the thread stands still in between.
  * epoll_wait() and its kin, sigtimedwait() and semtimedop() return -EINTR and say
  * nothing of the time that was left. How long the thread had slept is known from the
  * freeze: since it came to the CPU last, less what it ran then.
  */
 
-/* Where the call has its timespec: an argument, or NULL. */
+static bool is_wait(u64 nr)
+{
+	switch (nr) {
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_ppoll:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+	case __NR_rt_sigtimedwait:
+	case __NR_semtimedop:
+		return true;
+	}
+	return false;
+}
+
+static bool tells_rest(u64 nr)
+{
+	return nr == __NR_select || nr == __NR_pselect6 || nr == __NR_ppoll;
+}
+
+/* The argument with the address of the call's timespec (select: timeval), or NULL. */
 static u64 *timespec_arg(struct mattx_regs *regs, u32 nr)
 {
 	switch (nr) {
 	case __NR_rt_sigtimedwait:
+	case __NR_ppoll:
 		return &regs->dx;
 	case __NR_semtimedop:
 	case __NR_epoll_pwait2:
 		return &regs->r10;
+	case __NR_select:
+	case __NR_pselect6:
+		return &regs->r8;
 	default:
 		return NULL;
 	}
@@ -171,34 +200,40 @@ static s64 wait_timeout(struct mattx_regs *regs)
 	if (!arg || !*arg ||
 	    copy_from_user(&ts, (void __user *)(unsigned long)*arg, sizeof(ts)))
 		return -1;
-	return ts.tv_sec > KTIME_SEC_MAX ? -1 :
-					   ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	if (ts.tv_sec < 0 || ts.tv_sec > KTIME_SEC_MAX)
+		return -1;
+	return ts.tv_sec * NSEC_PER_SEC +
+	       ts.tv_nsec * (regs->orig_ax == __NR_select ? NSEC_PER_USEC : 1);
 }
 
-/* regs->ax is -ERESTARTNOHAND, made of -EINTR: a wait with a time-out goes on for its rest. */
+/* For how long the thread had waited when it was frozen, ns, or 0: not known. */
+static s64 has_slept(const struct mattx_thread *thread)
+{
+	s64 now = sched_clock_cpu(raw_smp_processor_id());
+
+	if (!thread->asleep_since)
+		return 0;
+	return max_t(s64, now - thread->asleep_since, 0);
+}
+
+/* regs->ax is -ERESTARTNOHAND: a wait with a time-out goes on for its rest. */
 static void capture_wait(struct mattx_thread *thread)
 {
 	struct mattx_regs *regs = &thread->state.regs;
 	struct mattx_restart *r = &thread->state.restart;
-	s64 timeout, slept = 0;
+	s64 left;
 
-	if (regs->orig_ax != __NR_epoll_wait &&
-	    regs->orig_ax != __NR_epoll_pwait &&
-	    regs->orig_ax != __NR_epoll_pwait2)
+	if (!is_wait(regs->orig_ax))
 		return;
-	timeout = wait_timeout(regs);
-	if (timeout < 0)
+	left = wait_timeout(regs);
+	if (left < 0)
 		return;
-	if (thread->asleep_since)
-		slept = max_t(s64,
-			      sched_clock_cpu(raw_smp_processor_id()) -
-				      thread->asleep_since,
-			      0);
+	if (!tells_rest(regs->orig_ax))
+		left = max_t(s64, left - has_slept(thread), 0);
 	r->kind = MATTX_RESTART_WAIT;
 	r->val = regs->orig_ax;
 	r->flags = 1;
-	r->time = ktime_get_ns() + clock_offset(CLOCK_MONOTONIC) +
-		  max_t(s64, timeout - slept, 0);
+	r->time = ktime_get_ns() + clock_offset(CLOCK_MONOTONIC) + left;
 	regs->ax = -ERESTART_RESTARTBLOCK;
 }
 

@@ -102,23 +102,14 @@ static bool regs_valid(const struct mattx_regs *regs)
 }
 
 /*
- * Calls that give -EINTR where others are restarted, though no handler has run:
- * the kernel restarts them like the others unless one does.
+ * Calls that give -EINTR where others are restarted, though no handler has run
+ * (epoll_wait, sigtimedwait, semop, tmpfs's fallocate, a recv with SO_RCVTIMEO, ioctls
+ * of drivers): it says that nothing was done, so the kernel restarts them like the
+ * others unless a handler does run. A close() has done its work when it says so.
  */
 static bool restart_eintr(u64 nr)
 {
-	switch (nr) {
-	case __NR_epoll_wait:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-	case __NR_rt_sigtimedwait:
-	case __NR_semop:
-	case __NR_semtimedop:
-	case __NR_io_getevents:
-	case __NR_io_pgetevents:
-		return true;
-	}
-	return false;
+	return nr != __NR_close;
 }
 
 /**

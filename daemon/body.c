@@ -77,7 +77,8 @@ static _Noreturn void body(const struct warden_order *order)
 	struct mattx_ioc_body arg = { .stub = order->stub,
 				      .stub_len = order->stub_len };
 
-	CALL(setsid, 0, 0, 0, 0);
+	/* in the warden's session: an orphaned group does not obey the terminal's stops */
+	CALL(setpgid, 0, 0, 0, 0);
 	leave(WARDEN_IOCTL, CALL(ioctl, WARDEN_HANDLE, MATTX_IOC_BODY, &arg, 0));
 }
 
@@ -93,6 +94,7 @@ static _Noreturn void warden(const struct warden_order *order)
 	long ret, pid;
 
 	name("mattx-warden");
+	CALL(setsid, 0, 0, 0, 0);
 	pid = CALL(clone3, &args, sizeof(args), 0, 0);
 	if (!pid)
 		body(order);

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -291,6 +292,40 @@ static bool check_descriptors(struct check *c)
 	return stop;
 }
 
+/* -------------------------------------------------------------- timers */
+
+/* A clock of the CPU time of a process or thread, as timer_create(2) knows it? */
+static bool is_cpu_clock(long clock)
+{
+	if (clock >= 0)
+		return clock == CLOCK_PROCESS_CPUTIME_ID ||
+		       clock == CLOCK_THREAD_CPUTIME_ID;
+	return (clock & 3) != 3; /* 3: of a device */
+}
+
+/* Timers stay at home; one that counts the CPU time there would stand still. */
+static bool check_timers(struct check *c)
+{
+	char path[64], line[128];
+	long id = 0, clock;
+	bool stop = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/timers", (int)c->job->pid);
+	file = fopen(path, "re");
+	while (file && !stop && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "ID: %ld", &id) == 1)
+			continue;
+		if (sscanf(line, "ClockID: %ld", &clock) == 1 &&
+		    is_cpu_clock(clock))
+			stop = obstacle(c, EOPNOTSUPP,
+					"timer %ld counts CPU time", id);
+	}
+	if (file)
+		fclose(file);
+	return stop;
+}
+
 /* ------------------------------------------------------------ mappings */
 
 /* Of a shared file that it can only read: can its contents change behind its back? */
@@ -442,7 +477,7 @@ static void check_all(struct check *c)
 
 	if (check_identity(c, status, sizeof(status)) || check_namespaces(c) ||
 	    check_threads(c) || check_program(c) || check_sharing(c) ||
-	    check_descriptors(c))
+	    check_descriptors(c) || check_timers(c))
 		return;
 	check_mappings(c);
 }

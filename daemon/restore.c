@@ -26,6 +26,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -298,6 +299,35 @@ int body_mm(struct body *body, const struct stream_process *p)
 	return must(body, ret, "set where its parts are (PR_SET_MM_MAP)");
 }
 
+/* Up, because a timer never fires early. */
+static struct timeval ns_to_timeval(uint64_t ns)
+{
+	uint64_t us = (ns + 999) / 1000;
+
+	return (struct timeval){ us / 1000000, us % 1000000 };
+}
+
+/*
+ * CPU-time timers run where the process runs. Both are always set: the deputy still has
+ * those that its guest may have ended long ago.
+ */
+static int set_cpu_timers(struct body *body, const struct mattx_process_state *s)
+{
+	const struct itimerval timers[] = {
+		{ ns_to_timeval(s->virt_interval), ns_to_timeval(s->virt_value) },
+		{ ns_to_timeval(s->prof_interval), ns_to_timeval(s->prof_value) },
+	};
+	static const int which[] = { ITIMER_VIRTUAL, ITIMER_PROF };
+	const uint64_t base = body_scratch(body);
+	size_t i;
+	int ret = body_put(body, 0, timers, sizeof(timers));
+
+	for (i = 0; i < 2 && !ret; i++)
+		ret = body_call(body, body->tgid, SYS_setitimer, which[i],
+				base + i * sizeof(*timers), 0);
+	return must(body, ret, "set its CPU-time timers");
+}
+
 int body_states(struct body *body, const struct image *image, int point)
 {
 	size_t i;
@@ -314,6 +344,8 @@ int body_states(struct body *body, const struct image *image, int point)
 	}
 	ret = body_set(body, MATTX_IOC_SET_PROCESS, "the process's state", 0,
 		       &image->state, sizeof(image->state));
+	if (!ret)
+		ret = set_cpu_timers(body, &image->state);
 	for (i = 0; i < image->nr_signals && !ret; i++)
 		ret = body_set(body, MATTX_IOC_SET_SIGNALS, "pending signals",
 			       image->signals[i].tid, image->signals[i].info,

@@ -186,6 +186,8 @@ static int freeze_guest(struct mattx_gang *gang, struct mattx_ioc_freeze *arg)
 	err = mattx_gang_freeze(gang, gang->pid, arg->timeout_ms, arg->cause);
 	if (err)
 		mattx_gang_thaw(gang);
+	else
+		mattx_stop_report(gang); /* the warden may not have come to it */
 	arg->threads = gang->nr_threads;
 	return err;
 }

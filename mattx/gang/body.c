@@ -160,8 +160,10 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 		err = 0;
 	}
 	spin_unlock_irqrestore(&thread->lock, flags);
-	if (!err)
+	if (!err) {
+		mattx_stop_wake(thread);
 		wake_up(&thread->wait);
+	}
 	return err;
 }
 
@@ -415,7 +417,7 @@ static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
  * mattx_body_stub() - put the stub into a parked process, or move it
  * @addr: page aligned, @len bytes free from there; 0: anywhere
  *
- * Scratch buffers of its threads are given back. No call may be under way.
+ * Scratch buffers of its threads are given back. Waits for calls under way.
  * Context: process; sleeps, killable. Return: 0 or a negative errno.
  */
 int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len)
@@ -429,6 +431,10 @@ int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len)
 		return -EINVAL;
 	if (mattx_fault(MATTX_FAULT_STUB))
 		return -ENOMEM;
+	/* one that is out, also in a group stop, comes back over the old stub */
+	ret = mattx_gang_await(gang);
+	if (ret)
+		return ret;
 	thread = mattx_gang_leader(gang);
 	if (!thread)
 		return -ESRCH;
@@ -489,6 +495,36 @@ void mattx_await_parked(struct mattx_thread *thread)
 					    test_bit(MATTX_T_EXITED,
 						     &thread->flags),
 				    AWAIT_TIMEOUT);
+}
+
+static bool all_parked(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool all;
+
+	spin_lock_irq(&gang->lock);
+	all = gang->nr_threads;
+	list_for_each_entry(thread, &gang->threads, node)
+		all = all && test_bit(MATTX_T_PARKED, &thread->flags);
+	spin_unlock_irq(&gang->lock);
+	return all;
+}
+
+/**
+ * mattx_gang_await() - until every thread of a body is in the park
+ *
+ * Those that have just ended a call are on their last steps back, those of a deputy
+ * that is stopped are woken. Context: process; sleeps, killable.
+ * Return: 0; -EBUSY: one does not come; -EINTR.
+ */
+int mattx_gang_await(struct mattx_gang *gang)
+{
+	long left;
+
+	mattx_stop_wake_all(gang);
+	left = wait_event_killable_timeout(gang->wait, all_parked(gang),
+					   AWAIT_TIMEOUT);
+	return left < 0 ? -EINTR : left ? 0 : -EBUSY;
 }
 
 /* Starts the next job. Return: whether the thread has to go out for it. */
@@ -590,6 +626,11 @@ static enum wake park_wait(struct mattx_thread *thread)
 				break;
 			continue;
 		}
+		if (thread->gang->stub && mattx_stop_ended()) {
+			why = WAKE_SIGNAL_CODE;
+			set_tsk_thread_flag(current, TIF_SIGPENDING);
+			break;
+		}
 		schedule();
 	}
 	finish_wait(&thread->wait, &wait);
@@ -618,7 +659,7 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	if (atomic_dec_and_test(&gang->sleepers)) {
 		stub_unmap_all(gang);
 		if (order == MATTX_AWAKEN)
-			mattx_state_clocks();
+			mattx_state_clocks(current);
 		wake_up_all(&gang->wait);
 	} else if (order == MATTX_AWAKEN &&
 		   wait_event_killable(gang->wait,
@@ -628,6 +669,7 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	if (order == MATTX_THAW && test_bit(MATTX_T_FATAL, &thread->flags))
 		mattx_core_stay(thread);
 	mattx_state_apply(thread, order);
+	mattx_stop_leave(thread);
 	spin_lock_irq(&thread->lock);
 	thread->order = MATTX_STAY;
 	clear_bit(MATTX_T_PARKED, &thread->flags);
@@ -652,7 +694,7 @@ void mattx_park(struct mattx_thread *thread)
 	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
 		arrive(thread);
 	} else if (test_bit(MATTX_T_CALL, &thread->flags)) {
-		mattx_signal_back(thread);
+		mattx_stop_back(thread);
 		mattx_signal_forward(thread);
 		end_job(thread, thread->job, task_pt_regs(current)->ax);
 	}
@@ -688,9 +730,11 @@ void mattx_park_work(struct callback_head *work)
 	struct mattx_thread *thread =
 		container_of(work, struct mattx_thread, work);
 
-	clear_bit(MATTX_T_QUEUED, &thread->flags);
-	if (!(current->flags & PF_EXITING))
-		mattx_park(thread);
+	if (current->flags & PF_EXITING || !mattx_vdso_step(thread)) {
+		clear_bit(MATTX_T_QUEUED, &thread->flags);
+		if (!(current->flags & PF_EXITING))
+			mattx_park(thread);
+	}
 	mattx_thread_put(thread);
 }
 
@@ -717,15 +761,25 @@ void mattx_kick_work(struct callback_head *work)
 	mattx_thread_put(thread);
 }
 
+/* Where the kernel keeps what the processor said of a debug trap. */
+static unsigned long dr6_of(const struct die_args *args)
+{
+	return *(const unsigned long *)args->err;
+}
+
 /* A breakpoint: is it a thread that comes back from its call? IRQs are off. */
 static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 {
 	struct pt_regs *regs = ((struct die_args *)data)->regs;
 	struct mattx_thread *thread;
 
-	if (val != DIE_INT3 || !regs || !user_mode(regs))
+	if ((val != DIE_INT3 && val != DIE_DEBUG) || !regs || !user_mode(regs))
 		return NOTIFY_DONE;
 	thread = mattx_thread_find(current);
+	if (val == DIE_DEBUG)
+		return thread && mattx_vdso_trap(thread, regs, dr6_of(data)) ?
+			       NOTIFY_STOP :
+			       NOTIFY_DONE;
 	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) ||
 	    regs->ip != thread->gang->stub + STUB_TRAP + 1)
 		return NOTIFY_DONE;

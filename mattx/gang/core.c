@@ -24,8 +24,10 @@
 void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
 			struct k_sigaction *ka)
 {
-	struct mattx_thread *thread;
+	struct mattx_thread *thread = mattx_thread_find(current);
 
+	if (thread)
+		mattx_vdso_signal(thread);
 	if (!sig_kernel_coredump(sig) || ka->sa.sa_handler != SIG_DFL)
 		return;
 	if (mattx_caller(&thread) != MATTX_IS_GUEST || thread->gang->silent ||

@@ -17,6 +17,8 @@
 #include "../fault.h"
 #include "../main.h"
 
+#define STOP_SLICE (HZ / 20)
+
 static __printf(2, 3) void say(char *cause, const char *fmt, ...)
 {
 	va_list args;
@@ -44,11 +46,6 @@ static int may_freeze(struct task_struct *leader, char *cause)
 	if (leader->flags & PF_EXITING || leader->exit_state) {
 		say(cause, "its first thread has ended");
 		return -ESRCH;
-	}
-	if (READ_ONCE(leader->signal->flags) & SIGNAL_STOP_STOPPED ||
-	    READ_ONCE(leader->signal->group_stop_count)) {
-		say(cause, "is stopped");
-		return -EBUSY;
 	}
 	return 0;
 }
@@ -143,6 +140,27 @@ static bool all_parked(struct mattx_gang *gang)
 	return all;
 }
 
+/*
+ * A thread on its way into a group stop does not see the work that is queued for it,
+ * and nobody is told when it has fallen asleep there: hence the look every now and then.
+ * Return: jiffies that are left of @left, 0 or less: none, or killed.
+ */
+static long await_parked(struct mattx_gang *gang, long left)
+{
+	long slice, rest;
+
+	do {
+		mattx_stop_wake_all(gang);
+		slice = min_t(long, left, STOP_SLICE);
+		rest = wait_event_killable_timeout(gang->wait, all_parked(gang),
+						   slice);
+		if (rest < 0)
+			return rest;
+		left -= slice - rest;
+	} while (!rest && left > 0);
+	return left;
+}
+
 /* Names the first thread that did not come. */
 static void say_missing(struct mattx_gang *gang, char *cause)
 {
@@ -178,6 +196,7 @@ void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
 		wake_up(&thread->wait);
 	}
 	spin_unlock_irqrestore(&gang->lock, flags);
+	mattx_stop_wake_all(gang);
 }
 
 /**
@@ -227,8 +246,7 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
 			break;
 		}
 		if (left > 0)
-			left = wait_event_killable_timeout(
-				gang->wait, all_parked(gang), left);
+			left = await_parked(gang, left);
 		if (left <= 0) {
 			if (left == 0)
 				say_missing(gang, cause);

@@ -45,6 +45,12 @@ enum mattx_order {		 /* what a parked thread is told */
 		   MATTX_AWAKEN, /* take thread->state and run as the process */
 };
 
+/* What getrusage() tells, of threads or of a process. */
+struct mattx_usage {
+	u64 utime, stime, exec; /* ns */
+	u64 min_flt, maj_flt, nvcsw, nivcsw;
+};
+
 /**
  * struct mattx_thread - one thread of a gang
  *
@@ -74,6 +80,7 @@ struct mattx_thread {
 	void *xstate;
 	unsigned long scratch; /* this thread's own user buffer for jobs, 0: none yet */
 	unsigned long scratch_len;
+	sigset_t step_mask; /* with MATTX_T_STEP: the mask before it */
 	void *guest; /* wormhole/rpc.c: what this guest thread waits for */
 	struct restart_block restart; /* as it was when the thread parked, for a thaw here */
 	u64 asleep_since; /* sched_clock() when a freeze found it asleep, or 0 */
@@ -81,7 +88,7 @@ struct mattx_thread {
 	struct callback_head fatal_work; /* brings it into the park to go home and dump core */
 	struct {
 		u32 code;
-		u64 utime, stime; /* ns */
+		struct mattx_usage usage;
 	} end; /* with MATTX_T_DIE: as the guest's ended; under lock */
 	struct list_head signals; /* struct mattx_pending to be queued at AWAKEN */
 };
@@ -128,6 +135,7 @@ struct mattx_gang {
 	u64 signals_seen;	/* under lock */
 	struct wait_queue_entry stop_watch; /* on the warden's wait_chldexit */
 	int stop_sig; /* home: stops the deputy; host: last reported; 0: runs */
+	struct mutex stop_lock;	 /* one report of a stop at a time, in order */
 	void *sending;		 /* what the warden is sending on; under lock */
 	struct list_head shared; /* to be queued for the process at AWAKEN */
 
@@ -136,10 +144,9 @@ struct mattx_gang {
 	int answer;	 /* to our commit: 0 or negative errno */
 	bool dying;	 /* home: the guest has ended, the deputy follows */
 	u32 leader_code; /* exit code of the first thread; under lock */
-	u64 total_utime,
-		total_stime; /* of threads that have ended, ns; under lock */
-	atomic64_t calls;    /* made for it or by it through the wormhole */
-	u64 since;	     /* CLOCK_BOOTTIME, ns */
+	struct mattx_usage total; /* of threads that have ended; under lock */
+	atomic64_t calls; /* made for it or by it through the wormhole */
+	u64 since;	  /* CLOCK_BOOTTIME, ns */
 	u32 uid;
 	char comm[TASK_COMM_LEN];
 	struct work_struct release_work;

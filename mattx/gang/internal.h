@@ -23,6 +23,7 @@ enum {
 	MATTX_T_STOP,	  /* has to stop the deputy as the guest was stopped */
 	MATTX_T_STOPPING, /* is on its way to the stop */
 	MATTX_T_DIE,	  /* has to end as thread->end says */
+	MATTX_T_STEP, /* is being stepped out of the vdso; QUEUED stays set */
 };
 
 /*
@@ -86,13 +87,14 @@ long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
 int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls,
 		     u32 n, void __user *user, u32 *len);
 void mattx_await_parked(struct mattx_thread *thread);
+int mattx_gang_await(struct mattx_gang *gang);
 void mattx_body_drop_jobs(struct mattx_thread *thread);
 
 /* state.c */
 void mattx_state_capture(struct mattx_thread *thread);
 void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order);
 void mattx_state_detach(void);
-void mattx_state_clocks(void);
+void mattx_state_clocks(struct task_struct *task);
 size_t mattx_xstate_size(void);
 int mattx_thread_get(struct mattx_thread *thread, void __user *buf, u32 *len);
 int mattx_thread_set(struct mattx_thread *thread, const void __user *buf,
@@ -100,6 +102,17 @@ int mattx_thread_set(struct mattx_thread *thread, const void __user *buf,
 int mattx_process_get(struct mattx_gang *gang, struct mattx_process_state *state);
 int mattx_process_set(struct mattx_gang *gang,
 		      const struct mattx_process_state *state);
+
+void mattx_state_stop_timers(struct mattx_gang *gang);
+
+/* usage.c */
+void mattx_usage_add(struct mattx_usage *sum, const struct task_struct *task);
+void mattx_usage_ended(struct mattx_usage *sum,
+		       const struct signal_struct *signal);
+void mattx_usage_raise(const struct mattx_usage *to,
+		       const struct mattx_usage *others);
+void mattx_usage_pack(const struct mattx_usage *usage, __le64 *frame);
+void mattx_usage_unpack(struct mattx_usage *usage, const __le64 *frame);
 
 /* restart.c */
 int mattx_restart_init(void);
@@ -117,21 +130,42 @@ int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf,
 int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf,
 		      u32 len);
 void mattx_signals_apply(struct mattx_thread *thread);
-int mattx_signal_arrived(struct mattx_gang *gang, s32 tid, const void *info);
+struct mattx_frame_signal;
+int mattx_signal_arrived(struct mattx_gang *gang,
+			 const struct mattx_frame_signal *frame);
 long mattx_warden(struct mattx_gang *gang);
 void mattx_signal_release(struct mattx_gang *gang);
-void mattx_signal_stopped(struct mattx_gang *gang, int sig);
-void mattx_signal_continued(struct mattx_gang *gang);
-void mattx_signal_stop_self(struct mattx_thread *thread);
-void mattx_signal_back(struct mattx_thread *thread);
 void mattx_signal_drop_faults(void);
 void mattx_signal_poke(struct mattx_gang *gang);
 bool mattx_signal_quiet(struct mattx_gang *gang);
 int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info);
-struct mattx_frame_signal;
 int mattx_signal_inbox(struct mattx_gang *gang, struct mattx_frame_signal *frames,
 		       unsigned int *n, u64 *seen);
 void mattx_signals_free(struct list_head *list);
+
+/* stop.c */
+bool mattx_stop_valid(u32 sig);
+int mattx_stop_signal(struct mattx_gang *gang);
+bool mattx_stop_ended(void);
+bool mattx_stop_by_terminal(int sig);
+bool mattx_stop_orphaned(void);
+bool mattx_stop_changed(struct mattx_gang *gang);
+void mattx_stop_report(struct mattx_gang *gang);
+void mattx_stop_wake(struct mattx_thread *thread);
+void mattx_stop_wake_all(struct mattx_gang *gang);
+void mattx_stop_join(void);
+void mattx_stop_leave(struct mattx_thread *thread);
+void mattx_stop_deputy(struct mattx_gang *gang, u32 sig);
+void mattx_stop_end(struct mattx_gang *gang);
+void mattx_stop_self(struct mattx_thread *thread);
+void mattx_stop_back(struct mattx_thread *thread);
+void mattx_stop_adopt(struct mattx_gang *gang, u32 sig);
+
+/* vdso.c */
+bool mattx_vdso_step(struct mattx_thread *thread);
+bool mattx_vdso_trap(struct mattx_thread *thread, struct pt_regs *regs,
+		     unsigned long dr6);
+void mattx_vdso_signal(struct mattx_thread *thread);
 
 /* core.c */
 void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,

@@ -29,6 +29,11 @@ struct commit_home { /* payload of a COMMIT that goes home */
 	/* struct mattx_frame_signal follow: what was not given to the guest yet */
 };
 
+struct commit_out {	 /* payload of a COMMIT that goes out */
+	__le32 stop_sig; /* the process is stopped by it; 0: it runs */
+	__le32 pad;
+};
+
 static int send_plain(struct mattx_peer *peer, u16 type, u64 id)
 {
 	return mattx_link_send(peer, type, id, NULL, 0, NULL, 0, GFP_KERNEL);
@@ -43,28 +48,6 @@ static void send_aborted(struct mattx_peer *peer, u64 id, int error)
 }
 
 /* ------------------------------------------------------------- arm, commit */
-
-static bool all_wait(struct mattx_gang *gang)
-{
-	struct mattx_thread *thread;
-	bool all;
-
-	spin_lock_irq(&gang->lock);
-	all = gang->nr_threads;
-	list_for_each_entry(thread, &gang->threads, node)
-		all = all && test_bit(MATTX_T_PARKED, &thread->flags);
-	spin_unlock_irq(&gang->lock);
-	return all;
-}
-
-/* Threads that have just ended a call are on their last steps back to the park. */
-static int await_all(struct mattx_gang *gang)
-{
-	long left = wait_event_killable_timeout(gang->wait, all_wait(gang),
-						AWAIT_TIMEOUT);
-
-	return left < 0 ? -EINTR : left ? 0 : -EBUSY;
-}
 
 /* The body is a process of its own name and user only now. */
 static void describe_guest(struct mattx_gang *gang)
@@ -114,7 +97,7 @@ int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
 
 	if (mattx_fault(MATTX_FAULT_ARM))
 		return -EIO;
-	err = await_all(gang);
+	err = mattx_gang_await(gang);
 	if (err)
 		return err;
 	if (gang->role == MATTX_ROLE_HOST)
@@ -149,6 +132,16 @@ static int send_commit_home(struct mattx_gang *gang)
 	return err;
 }
 
+static int send_commit_out(struct mattx_gang *gang)
+{
+	struct commit_out payload = {
+		.stop_sig = cpu_to_le32(mattx_stop_signal(gang)),
+	};
+
+	return mattx_link_send(gang->peer, MATTX_F_COMMIT, gang->id, &payload,
+			       sizeof(payload), NULL, 0, GFP_KERNEL);
+}
+
 /* Sends the COMMIT and waits for the answer. */
 static int commit_once(struct mattx_gang *gang)
 {
@@ -157,9 +150,8 @@ static int commit_once(struct mattx_gang *gang)
 	if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_COMMITTING))
 		return -EINVAL;
 	gang->answer = -EINPROGRESS;
-	err = gang->role == MATTX_ROLE_HOME ?
-		      send_plain(gang->peer, MATTX_F_COMMIT, gang->id) :
-		      send_commit_home(gang);
+	err = gang->role == MATTX_ROLE_HOME ? send_commit_out(gang) :
+					      send_commit_home(gang);
 	if (err) {
 		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
 		return err;
@@ -217,6 +209,7 @@ static void become_deputy(struct mattx_gang *gang)
 	if (!mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_DEPUTY))
 		return;
 	gang->since = ktime_get_boottime_ns();
+	mattx_state_stop_timers(gang);
 	mattx_signal_watch(gang);
 	spin_lock_irq(&gang->lock);
 	list_for_each_entry(thread, &gang->threads, node)
@@ -244,32 +237,30 @@ bool mattx_deputy_work(struct mattx_thread *thread)
 	       test_bit(MATTX_T_DIE, &thread->flags);
 }
 
-/* CPU time that the guest used is the deputy's: its parent reads it from wait4(). */
-static void take_times(struct mattx_thread *thread)
+/* What the process has used here, less what current has. */
+static void others_usage(struct mattx_usage *sum)
 {
-	struct mattx_gang *gang = thread->gang;
 	struct task_struct *t;
-	u64 utime = 0, stime = 0;
 
-	if (!gang->dying) {
-		current->utime = max(current->utime, thread->end.utime);
-		current->stime = max(current->stime, thread->end.stime);
-		return;
-	}
 	spin_lock_irq(&mattx_sighand(current)->siglock);
-	utime = current->signal->utime;
-	stime = current->signal->stime;
-	for_each_thread(current, t) {
-		if (t == current)
-			continue;
-		utime += t->utime;
-		stime += t->stime;
-	}
+	mattx_usage_ended(sum, current->signal);
+	for_each_thread(current, t)
+		if (t != current)
+			mattx_usage_add(sum, t);
 	spin_unlock_irq(&mattx_sighand(current)->siglock);
-	if (thread->end.utime > utime)
-		current->utime = max(current->utime, thread->end.utime - utime);
-	if (thread->end.stime > stime)
-		current->stime = max(current->stime, thread->end.stime - stime);
+}
+
+/*
+ * What the guest used is the deputy's: its parent reads it from wait4(). The thread that
+ * ends for all of them takes what the others here do not have.
+ */
+static void take_usage(struct mattx_thread *thread)
+{
+	struct mattx_usage others = {};
+
+	if (thread->gang->dying)
+		others_usage(&others);
+	mattx_usage_raise(&thread->end.usage, &others);
 }
 
 static int end_start(struct mattx_thread *thread, struct mattx_job *job)
@@ -290,7 +281,7 @@ static void end_as_guest(struct mattx_thread *thread)
 	int sig = thread->end.code & 0x7f;
 	struct mattx_job *job;
 
-	take_times(thread);
+	take_usage(thread);
 	if (thread->gang->dying && sig) {
 		/* its memory is not the guest's: whatever core it had is not here */
 		current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
@@ -316,13 +307,14 @@ void mattx_deputy_serve(struct mattx_thread *thread)
 	if (!test_and_set_bit(MATTX_T_DEPUTY, &thread->flags)) {
 		mattx_state_detach();
 		mattx_signal_drop_faults();
+		mattx_stop_join();
 	}
 	if (test_bit(MATTX_T_SIGNALS, &thread->flags))
 		mattx_signal_forward(thread);
 	if (test_and_clear_bit(MATTX_T_DIE, &thread->flags))
 		end_as_guest(thread);
 	else if (test_bit(MATTX_T_STOP, &thread->flags))
-		mattx_signal_stop_self(thread);
+		mattx_stop_self(thread);
 }
 
 /* -------------------------------------------------------------------- ends */
@@ -339,11 +331,11 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 	struct signal_struct *signal = task->signal;
 	bool group = READ_ONCE(signal->flags) & SIGNAL_GROUP_EXIT;
 	struct mattx_frame_exit frame = { .tid = cpu_to_le32(thread->tid) };
+	struct mattx_usage usage = {};
 	unsigned long flags;
 
 	spin_lock_irqsave(&gang->lock, flags);
-	gang->total_utime += task->utime;
-	gang->total_stime += task->stime;
+	mattx_usage_add(&gang->total, task);
 	if (thread->tid == gang->tgid)
 		gang->leader_code = task->exit_code;
 	spin_unlock_irqrestore(&gang->lock, flags);
@@ -358,15 +350,14 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 	if (last) {
 		frame.code = cpu_to_le32(group ? signal->group_exit_code :
 						 gang->leader_code);
-		frame.utime = cpu_to_le64(gang->total_utime);
-		frame.stime = cpu_to_le64(gang->total_stime);
+		usage = gang->total;
 	} else if (group) {
 		return;
 	} else {
 		frame.code = cpu_to_le32(task->exit_code);
-		frame.utime = cpu_to_le64(task->utime);
-		frame.stime = cpu_to_le64(task->stime);
+		mattx_usage_add(&usage, task);
 	}
+	mattx_usage_pack(&usage, frame.usage);
 	mattx_link_send(gang->peer,
 			last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
 			gang->id, &frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
@@ -397,11 +388,11 @@ static void on_exit_frame(struct mattx_gang *gang, u16 type,
 		return;
 	spin_lock_irq(&thread->lock);
 	thread->end.code = le32_to_cpu(f->code);
-	thread->end.utime = le64_to_cpu(f->utime);
-	thread->end.stime = le64_to_cpu(f->stime);
+	mattx_usage_unpack(&thread->end.usage, f->usage);
 	set_bit(MATTX_T_DIE, &thread->flags);
 	mattx_thread_kick(thread);
 	spin_unlock_irq(&thread->lock);
+	mattx_stop_wake(thread);
 	wake_up(&thread->wait);
 	mattx_thread_put(thread);
 }
@@ -431,13 +422,23 @@ long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *caus
 
 /* ---------------------------------------------------------------- receiver */
 
-static void on_commit_out(struct mattx_peer *peer, struct mattx_gang *gang)
+static void on_commit_out(struct mattx_peer *peer, struct mattx_gang *gang,
+			  const void *payload, size_t len)
 {
+	const struct commit_out *commit = payload;
+	u32 sig = len == sizeof(*commit) ? le32_to_cpu(commit->stop_sig) : 0;
+
+	if (len != sizeof(*commit) || (sig && !mattx_stop_valid(sig))) {
+		send_aborted(peer, gang->id, EPROTO);
+		return;
+	}
 	if (mattx_fault(MATTX_FAULT_COMMIT_REFUSED) ||
 	    !mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_GUEST)) {
 		send_aborted(peer, gang->id, ESTALE);
 		return;
 	}
+	if (sig)
+		mattx_stop_adopt(gang, sig);
 	gang->since = ktime_get_boottime_ns();
 	gang->silent = false;
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
@@ -533,7 +534,7 @@ static void on_signal_frame(struct mattx_gang *gang, const void *payload,
 	const struct mattx_frame_signal *frame = payload;
 
 	if (gang->role != MATTX_ROLE_HOST || len != sizeof(*frame) ||
-	    mattx_signal_arrived(gang, le32_to_cpu(frame->tid), frame->info))
+	    mattx_signal_arrived(gang, frame))
 		pr_warn_ratelimited(
 			"PID %d: a signal from home was not understood\n",
 			pid_nr(gang->pid));
@@ -552,7 +553,7 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 	switch (type) {
 	case MATTX_F_COMMIT:
 		if (gang->role == MATTX_ROLE_HOST)
-			on_commit_out(peer, gang);
+			on_commit_out(peer, gang, payload, len);
 		else
 			on_commit_home(peer, gang, payload, len);
 		break;
@@ -573,14 +574,14 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 		break;
 	case MATTX_F_STOPPED:
 		if (is_deputy(gang) && len == sizeof(struct mattx_frame_exit))
-			mattx_signal_stopped(
+			mattx_stop_deputy(
 				gang,
 				le32_to_cpu(((const struct mattx_frame_exit *)payload)
 						    ->code));
 		break;
 	case MATTX_F_CONTINUED:
 		if (is_deputy(gang))
-			mattx_signal_continued(gang);
+			mattx_stop_end(gang);
 		break;
 	case MATTX_F_THREAD_EXIT:
 	case MATTX_F_GANG_EXIT:

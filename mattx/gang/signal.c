@@ -31,6 +31,7 @@
 struct mattx_pending {
 	struct list_head node;
 	s32 tid; /* 0: to the process */
+	bool orphan;
 	kernel_siginfo_t info;
 };
 
@@ -225,6 +226,8 @@ void mattx_signal_forward(struct mattx_thread *thread)
 		memset(&frame, 0, sizeof(frame));
 		frame.tid = cpu_to_le32(type == PIDTYPE_PID ? thread->tid : 0);
 		frame.len = cpu_to_le32(SIGINFO_SIZE);
+		if (mattx_stop_by_terminal(info.si_signo) && mattx_stop_orphaned())
+			frame.flags = cpu_to_le32(MATTX_SIGNAL_ORPHAN);
 		memcpy(frame.info, &info, sizeof(info));
 		spin_lock_irq(&gang->lock);
 		gang->signals_sent++;
@@ -235,96 +238,24 @@ void mattx_signal_forward(struct mattx_thread *thread)
 	}
 }
 
-/*
- * A guest that was stopped (by whatever signal, on the host or at home) stops its
- * deputy with the same signal, for the parent and the shell to see. The deputy takes
- * that one signal itself; SIGCONT wakes it as any process and is forwarded.
- */
-
-/**
- * mattx_signal_stopped() - the guest has been stopped by @sig
- * Context: process.
- */
-void mattx_signal_stopped(struct mattx_gang *gang, int sig)
-{
-	struct mattx_thread *thread;
-
-	if (sig != SIGSTOP && sig != SIGTSTP && sig != SIGTTIN && sig != SIGTTOU)
-		return;
-	thread = mattx_gang_any(gang);
-	if (!thread)
-		return;
-	gang->stop_sig = sig;
-	spin_lock_irq(&thread->lock);
-	set_bit(MATTX_T_STOP, &thread->flags);
-	mattx_thread_kick(thread);
-	spin_unlock_irq(&thread->lock);
-	wake_up(&thread->wait);
-	mattx_thread_put(thread);
-}
-
-/**
- * mattx_signal_continued() - the guest goes on
- * Context: process.
- */
-void mattx_signal_continued(struct mattx_gang *gang)
-{
-	struct mattx_thread *thread = mattx_gang_any(gang);
-
-	if (!thread)
-		return;
-	if (READ_ONCE(thread->task->signal->flags) & SIGNAL_STOP_STOPPED)
-		send_sig(SIGCONT, thread->task, 1);
-	mattx_thread_put(thread);
-}
-
-/**
- * mattx_signal_stop_self() - stop this deputy as its guest was
- *
- * The signal is queued and unblocked; the way to the signal code leads through the
- * park's empty call. Context: the thread itself, in the park.
- */
-void mattx_signal_stop_self(struct mattx_thread *thread)
-{
-	int sig = thread->gang->stop_sig;
-	sigset_t set;
-
-	clear_bit(MATTX_T_STOP, &thread->flags);
-	set_bit(MATTX_T_STOPPING, &thread->flags);
-	set = current->blocked;
-	sigdelset(&set, sig);
-	sigprocmask(SIG_SETMASK, &set, NULL);
-	send_sig(sig, current, 1);
-}
-
-/* The thread is back from user mode, where it may have been stopped. */
-void mattx_signal_back(struct mattx_thread *thread)
-{
-	sigset_t all;
-
-	if (!test_and_clear_bit(MATTX_T_STOPPING, &thread->flags))
-		return;
-	sigfillset(&all);
-	sigdelset(&all, SIGKILL);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-}
-
 /* ------------------------------------------------------------------- host */
 
 /**
  * mattx_signal_arrived() - put a signal from home into the inbox
- * @info: SIGINFO_SIZE bytes, not yet checked
+ * @frame: not yet checked
  * Context: process. Return: 0, -EINVAL or -ENOMEM.
  */
-int mattx_signal_arrived(struct mattx_gang *gang, s32 tid, const void *info)
+int mattx_signal_arrived(struct mattx_gang *gang,
+			 const struct mattx_frame_signal *frame)
 {
 	struct mattx_pending *p;
 
-	if (!info_valid(info))
+	if (!info_valid(frame->info))
 		return -EINVAL;
-	p = pending_new(tid, info);
+	p = pending_new(le32_to_cpu(frame->tid), frame->info);
 	if (!p)
 		return -ENOMEM;
+	p->orphan = le32_to_cpu(frame->flags) & MATTX_SIGNAL_ORPHAN;
 	spin_lock_irq(&gang->lock);
 	list_add_tail(&p->node, &gang->inbox);
 	gang->signals_seen++;
@@ -447,10 +378,27 @@ static void send_shared(struct mattx_gang *gang, struct mattx_thread *leader,
 	mattx_thread_put(thread);
 }
 
+static bool has_handler(struct mattx_gang *gang, int sig)
+{
+	struct mattx_thread *thread = mattx_gang_any(gang);
+	bool has = false;
+
+	if (thread && mattx_thread_lock(thread)) {
+		has = mattx_sighand(thread->task)->action[sig - 1].sa.sa_handler !=
+		      SIG_DFL;
+		mattx_thread_unlock(thread);
+	}
+	mattx_thread_put(thread);
+	return has;
+}
+
 static void send_to_guest(struct mattx_gang *gang, struct mattx_pending *p)
 {
 	struct mattx_thread *thread = NULL;
 
+	/* here its group is no orphan: it would stop, and nobody would continue it */
+	if (p->orphan && !has_handler(gang, p->info.si_signo))
+		return;
 	if (p->tid)
 		thread = mattx_gang_thread(gang, p->tid);
 	if (!thread)
@@ -483,43 +431,11 @@ static struct mattx_pending *inbox_next(struct mattx_gang *gang)
 	return p;
 }
 
-/* The signal that has stopped the guest, 0 when it is not stopped. */
-static int stopped_by(struct mattx_gang *gang)
-{
-	struct mattx_thread *thread = mattx_gang_any(gang);
-	struct signal_struct *signal;
-	int sig = 0;
-
-	if (!thread)
-		return 0;
-	signal = thread->task->signal;
-	if (READ_ONCE(signal->flags) & SIGNAL_STOP_STOPPED)
-		sig = READ_ONCE(signal->group_exit_code) ?: SIGSTOP;
-	mattx_thread_put(thread);
-	return sig;
-}
-
-/* Tells home when the guest has been stopped or goes on. */
-static void report_stop(struct mattx_gang *gang)
-{
-	struct mattx_frame_exit frame = {};
-	int sig = stopped_by(gang);
-
-	if (sig == gang->stop_sig || gang->silent)
-		return;
-	gang->stop_sig = sig;
-	frame.tid = cpu_to_le32(gang->tgid);
-	frame.code = cpu_to_le32(sig);
-	mattx_link_send(gang->peer, sig ? MATTX_F_STOPPED : MATTX_F_CONTINUED,
-			gang->id, &frame, sizeof(frame), NULL, 0,
-			GFP_KERNEL | __GFP_NOFAIL);
-}
-
 static bool warden_wakes(struct mattx_gang *gang)
 {
 	enum mattx_gang_state state = READ_ONCE(gang->state);
 
-	if (state == MATTX_GANG_GUEST && stopped_by(gang) != gang->stop_sig)
+	if (state == MATTX_GANG_GUEST && mattx_stop_changed(gang))
 		return true;
 	return state == MATTX_GANG_DEAD ||
 	       (state == MATTX_GANG_GUEST && !list_empty_careful(&gang->inbox));
@@ -541,11 +457,11 @@ static long serve_guest(struct mattx_gang *gang)
 	struct mattx_pending *p;
 
 	for (;;) {
-		if (wait_event_killable(gang->wait, warden_wakes(gang)))
-			return -EINTR;
+		if (wait_event_interruptible(gang->wait, warden_wakes(gang)))
+			return -ERESTARTNOINTR;
 		if (READ_ONCE(gang->state) == MATTX_GANG_DEAD)
 			return 0;
-		report_stop(gang);
+		mattx_stop_report(gang);
 		p = inbox_next(gang);
 		if (!p)
 			continue;
@@ -558,10 +474,15 @@ static long serve_guest(struct mattx_gang *gang)
 
 /**
  * mattx_warden() - serve a guest as PID 1 of its namespace until it has ended
- * Context: process, the warden's. Return: 0 when the guest has ended, -EPERM, -EINTR.
+ * It sleeps interruptibly, with every signal but SIGKILL blocked, so that a guest
+ * does not add to the node's load by being here.
+ *
+ * Context: process, the warden's. Return: 0 when the guest has ended, -EPERM,
+ * -ERESTARTNOINTR.
  */
 long mattx_warden(struct mattx_gang *gang)
 {
+	sigset_t all, old;
 	long ret;
 
 	if (gang->role != MATTX_ROLE_HOST ||
@@ -570,7 +491,11 @@ long mattx_warden(struct mattx_gang *gang)
 		return -EPERM;
 	init_waitqueue_func_entry(&gang->stop_watch, on_child);
 	add_wait_queue(&current->signal->wait_chldexit, &gang->stop_watch);
+	sigfillset(&all);
+	sigdelset(&all, SIGKILL);
+	sigprocmask(SIG_SETMASK, &all, &old);
 	ret = serve_guest(gang);
+	sigprocmask(SIG_SETMASK, &old, NULL);
 	remove_wait_queue(&current->signal->wait_chldexit, &gang->stop_watch);
 	return ret;
 }

@@ -474,20 +474,19 @@ static void raise(atomic64_t *counter, u64 to)
  * mattx_state_clocks() - the process's CPU clock is that of its threads
  *
  * A running CPU timer has the kernel count in a place of its own.
- * Context: the last thread that comes to AWAKEN's barrier.
+ * Context: any; @task is current, or cannot pass sched_process_exit.
  */
-void mattx_state_clocks(void)
+void mattx_state_clocks(struct task_struct *task)
 {
-	struct task_cputime_atomic *sum =
-		&current->signal->cputimer.cputime_atomic;
-	struct task_struct *task;
+	struct task_cputime_atomic *sum = &task->signal->cputimer.cputime_atomic;
+	struct task_struct *t;
 	u64 exec, utime, stime;
 
 	rcu_read_lock();
-	exec = current->signal->sum_sched_runtime;
-	sum_times(current, &utime, &stime);
-	for_each_thread(current, task)
-		exec += task->se.sum_exec_runtime;
+	exec = task->signal->sum_sched_runtime;
+	sum_times(task, &utime, &stime);
+	for_each_thread(task, t)
+		exec += t->se.sum_exec_runtime;
 	rcu_read_unlock();
 	raise(&sum->utime, utime);
 	raise(&sum->stime, stime);
@@ -495,7 +494,28 @@ void mattx_state_clocks(void)
 }
 
 /**
+ * mattx_state_stop_timers() - a deputy's CPU-time timers do not run
+ *
+ * The guest has them, and brings them home. Context: process.
+ */
+void mattx_state_stop_timers(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread = mattx_gang_any(gang);
+
+	if (!thread)
+		return;
+	if (mattx_thread_lock(thread)) {
+		memset(thread->task->signal->it, 0,
+		       sizeof(thread->task->signal->it));
+		mattx_thread_unlock(thread);
+	}
+	mattx_thread_put(thread);
+}
+
+/**
  * mattx_process_set() - give a parked process its actions and CPU clocks
+ *
+ * After the threads have got their states.
  * Context: process, gang->door held. Return: 0, -ESRCH or -EINVAL.
  */
 int mattx_process_set(struct mattx_gang *gang,
@@ -541,11 +561,15 @@ int mattx_process_set(struct mattx_gang *gang,
 	task->signal->prev_cputime.utime = s->told_utime;
 	task->signal->prev_cputime.stime = s->told_stime;
 	if (gang->role == MATTX_ROLE_HOST) {
+		/* what it tells at its end counts from its beginning */
+		memset(&gang->total, 0, sizeof(gang->total));
+		mattx_usage_ended(&gang->total, task->signal);
 		/* children stay at home: their times are its own there */
 		task->signal->cutime = s->cutime;
 		task->signal->cstime = s->cstime;
 	}
 	write_sequnlock(&task->signal->stats_lock);
+	mattx_state_clocks(task); /* its CPU-time timers are set by this */
 	mattx_thread_unlock(leader);
 	mattx_thread_put(leader);
 	return 0;

@@ -97,17 +97,21 @@ struct mattx_frame_error {
 	__le32 pad;
 };
 
+#define MATTX_SIGNAL_ORPHAN \
+	1 /* its process group is orphaned: the terminal's stops are not for it */
+
 struct mattx_frame_signal {
-	__le32 tid; /* 0: to the process */
-	__le32 len; /* 128: siginfo_t of x86-64 as the process reads it */
+	__le32 tid;   /* 0: to the process */
+	__le32 len;   /* 128: siginfo_t of x86-64 as the process reads it */
+	__le32 flags; /* MATTX_SIGNAL_* */
+	__le32 pad;
 	__u8 info[128];
 };
 
 struct mattx_frame_exit {
 	__le32 tid;
 	__le32 code; /* wait status as the kernel keeps it: code << 8 | signal */
-	__le64 utime, stime; /* ns spent away */
-	__le64 min_flt, maj_flt, nvcsw, nivcsw;
+	__le64 usage[7]; /* as struct mattx_usage: since it began, not since it left */
 };
 
 #endif

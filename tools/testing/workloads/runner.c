@@ -75,7 +75,7 @@ static void run(char **argv, int in, int out, int err, uid_t uid)
 	struct rlimit core = { RLIM_INFINITY, RLIM_INFINITY };
 
 	setrlimit(RLIMIT_CORE, &core);
-	setsid();
+	setpgid(0, 0); /* a job of its own, as a shell's */
 	dup2(in, 0);
 	dup2(out, 1);
 	dup2(err, 2);

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # A witness that is none of ours: CRIU takes a picture of a process before it
 # leaves and after it has come back; both say the same.
 # timeout: 300

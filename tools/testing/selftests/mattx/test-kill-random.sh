@@ -26,9 +26,9 @@ kill_at_home() {
 on 2 'nap() { local ms=$((RANDOM % $1)); pause $((ms / 1000)).$(printf %03d $((ms % 1000))); }
 # the body, or the guest that it has become, some time after the move began
 kill_on_host() {
-	local keeper
-	wait_until 60 "keeper=\$(pgrep -x -n mattx-keeper)" || return
-	nap $1; kill -KILL $(pgrep -P $keeper) && echo killed
+	local warden body
+	wait_until 60 "warden=\$(pgrep -x -n mattx-warden) && body=\$(pgrep -P \$warden)" || return
+	nap $1; kill -KILL $body && echo killed
 }'
 
 # how long it takes when nobody is killed

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # What cannot move is refused by name, with exit status 1 and one line of cause,
 # and does not notice.
 # timeout: 600

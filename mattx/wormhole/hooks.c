@@ -22,6 +22,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
+#include <linux/kdebug.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -32,6 +33,7 @@
 #include <linux/bsearch.h>
 #include <linux/string.h>
 #include <asm/ftrace.h>
+#include <asm/text-patching.h>
 
 #include "compat.h"
 #include "gang/gang.h"
@@ -56,8 +58,14 @@ static unsigned int nr_ips;
 static unsigned long entries[MATTX_MAX_CALLS]; /* start of the function by number */
 static unsigned long ni_entry;		       /* of holes; not to be covered */
 
+#define LINGER (5 * HZ) /* arming takes a good part of a second */
+
+static void disarm_idle(struct work_struct *work);
+
 static DEFINE_MUTEX(hooks_lock);
-static unsigned int users; /* guests; under hooks_lock */
+static unsigned int users;			/* guests; under hooks_lock */
+static bool armed;				/* under hooks_lock */
+static DECLARE_DELAYED_WORK(idle, disarm_idle); /* after the last guest */
 
 /* ------------------------------------------------------- what is diverted */
 
@@ -128,19 +136,36 @@ long mattx_native(u32 nr, const struct pt_regs *regs)
 
 /* ------------------------------------------------------- arming, disarming */
 
-static int arm(void)
+/*
+ * A breakpoint of the kernel's own text that is no longer there when it is looked at:
+ * the instruction is executed again, as it is now. A processor that obeys the kernel's
+ * protocol for changing code never comes here; QEMU's emulation (TCG, 7.2) does so when
+ * hundreds of functions are patched at once, and the kernel would panic.
+ */
+static int stale_breakpoint(struct notifier_block *nb, unsigned long val,
+			    void *data)
 {
-	int err;
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
 
-	err = register_ftrace_function(&syscall_ops);
-	if (err)
-		return err;
-	return 0;
+	if (val != DIE_INT3 || !regs || user_mode(regs) ||
+	    *(const u8 *)(regs->ip - INT3_INSN_SIZE) == INT3_INSN_OPCODE)
+		return NOTIFY_DONE;
+	regs->ip -= INT3_INSN_SIZE;
+	return NOTIFY_STOP;
 }
 
-static void disarm(void)
+static struct notifier_block breakpoint_notifier = {
+	.notifier_call = stale_breakpoint,
+};
+
+static void disarm_idle(struct work_struct *work)
 {
-	unregister_ftrace_function(&syscall_ops);
+	mutex_lock(&hooks_lock);
+	if (armed && !users) {
+		unregister_ftrace_function(&syscall_ops);
+		armed = false;
+	}
+	mutex_unlock(&hooks_lock);
 }
 
 int mattx_hooks_get(void)
@@ -148,10 +173,12 @@ int mattx_hooks_get(void)
 	int err = 0;
 
 	mutex_lock(&hooks_lock);
-	if (!users)
-		err = arm();
-	if (!err)
+	if (!armed)
+		err = register_ftrace_function(&syscall_ops);
+	if (!err) {
+		armed = true;
 		users++;
+	}
 	mutex_unlock(&hooks_lock);
 	if (err)
 		pr_err("the system calls cannot be diverted (error %d): no guests\n",
@@ -163,7 +190,7 @@ void mattx_hooks_put(void)
 {
 	mutex_lock(&hooks_lock);
 	if (!--users)
-		disarm();
+		schedule_delayed_work(&idle, LINGER);
 	mutex_unlock(&hooks_lock);
 }
 
@@ -412,6 +439,8 @@ int mattx_hooks_init(void)
 	walk_symbols(here, true);
 	walk_symbols(here - 1, false);
 	err = resolve() ?: set_filters();
+	if (!err)
+		err = register_die_notifier(&breakpoint_notifier);
 	pr_debug("%u functions found in %lld us\n", nr_ips,
 		 ktime_us_delta(ktime_get(), begin));
 out:
@@ -423,5 +452,8 @@ out:
 void mattx_hooks_exit(void)
 {
 	WARN_ON(users);
+	cancel_delayed_work_sync(&idle);
+	disarm_idle(NULL);
+	unregister_die_notifier(&breakpoint_notifier);
 	free_filters();
 }

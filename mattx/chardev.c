@@ -304,6 +304,19 @@ static long ioc_info(struct mattx_gang *gang, void __user *user)
 	return copy_to_user(user, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
 
+/* Has no deputy an end before it? The guest's threads ended before it was frozen. */
+static bool none_ends(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool none = true;
+
+	spin_lock_irq(&gang->lock);
+	list_for_each_entry(thread, &gang->threads, node)
+		none = none && !test_bit(MATTX_T_ENDS, &thread->flags);
+	spin_unlock_irq(&gang->lock);
+	return none;
+}
+
 static int get_tids(struct mattx_gang *gang, struct mattx_ioc_buf *arg)
 {
 	struct mattx_thread *thread;
@@ -311,6 +324,9 @@ static int get_tids(struct mattx_gang *gang, struct mattx_ioc_buf *arg)
 	s32 *tids;
 	int err = 0;
 
+	if (wait_event_killable_timeout(gang->wait, none_ends(gang),
+					AWAIT_TIMEOUT) <= 0)
+		return -EBUSY;
 	tids = kvmalloc_array(room ?: 1, sizeof(*tids), GFP_KERNEL);
 	if (!tids)
 		return -ENOMEM;

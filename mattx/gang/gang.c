@@ -143,6 +143,7 @@ struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
 	INIT_LIST_HEAD(&gang->threads);
 	init_waitqueue_head(&gang->wait);
 	mutex_init(&gang->door);
+	mutex_init(&gang->clone_lock);
 	mutex_init(&gang->stop_lock);
 	INIT_WORK(&gang->signal_work, mattx_signal_work);
 	INIT_WORK(&gang->release_work, gang_release_work);
@@ -499,6 +500,33 @@ bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
 	return hit;
 }
 
+/*
+ * A namespace gives its numbers out in turn, and nobody but the guest's threads, one at
+ * a time, clones in this one.
+ */
+int mattx_guest_next_tid(struct mattx_gang *gang, s32 tid)
+{
+	struct pid_namespace *ns = gang->pidns;
+	bool taken;
+
+	if (mutex_lock_killable(&gang->clone_lock))
+		return -ERESTARTNOINTR;
+	rcu_read_lock();
+	taken = find_pid_ns(tid, ns);
+	rcu_read_unlock();
+	if (taken) {
+		mutex_unlock(&gang->clone_lock);
+		return -EAGAIN;
+	}
+	idr_set_cursor(&ns->idr, tid);
+	return 0;
+}
+
+void mattx_guest_cloned(struct mattx_gang *gang)
+{
+	mutex_unlock(&gang->clone_lock);
+}
+
 /* ------------------------------------------------------------ tracepoints */
 
 /* A task ends. Runs with preemption off. */
@@ -517,15 +545,22 @@ static void on_exit(void *data, MATTX_TP_EXIT_ARGS)
 
 /*
  * A task was cloned and has not run yet. What a body's job created belongs to the
- * gang and goes to the park before it sees user mode.
+ * gang and goes to the park before it sees user mode; what a guest's thread created
+ * is a guest's, too.
  */
 static void on_fork(void *data, struct task_struct *parent,
 		    struct task_struct *child)
 {
 	struct mattx_thread *thread = mattx_thread_find(parent), *added;
 
-	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags) ||
-	    !same_thread_group(parent, child))
+	bool body, guest;
+
+	if (!thread || !same_thread_group(parent, child))
+		return;
+	body = test_bit(MATTX_T_CALL, &thread->flags);
+	guest = thread->gang->role == MATTX_ROLE_HOST &&
+		!test_bit(MATTX_T_BODY, &thread->flags);
+	if (!body && !guest)
 		return;
 	added = mattx_thread_add(thread->gang, child, GFP_ATOMIC);
 	if (!added) {
@@ -534,6 +569,8 @@ static void on_fork(void *data, struct task_struct *parent,
 		send_sig(SIGKILL, parent, 1);
 		return;
 	}
+	if (guest)
+		return;
 	mattx_thread_hold(added);
 	if (task_work_add(child, &added->work, TWA_RESUME))
 		mattx_thread_put(added);

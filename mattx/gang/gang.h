@@ -135,6 +135,7 @@ struct mattx_gang {
 	u64 signals_seen;	/* under lock */
 	struct wait_queue_entry stop_watch; /* on the warden's wait_chldexit */
 	int stop_sig; /* home: stops the deputy; host: last reported; 0: runs */
+	struct mutex clone_lock; /* host: one new thread at a time gets its number */
 	struct mutex stop_lock;	 /* one report of a stop at a time, in order */
 	void *sending;		 /* what the warden is sending on; under lock */
 	struct list_head shared; /* to be queued for the process at AWAKEN */
@@ -199,6 +200,26 @@ enum mattx_caller {
  * Context: any, RCU not needed; a few instructions for tasks of the initial PID namespace.
  */
 enum mattx_caller mattx_caller(struct mattx_thread **thread);
+
+/**
+ * mattx_guest_next_tid() - the next thread that the guest clones here is this one
+ *
+ * When it returns 0, mattx_guest_cloned() must follow.
+ * Context: process, a guest's thread; sleeps, killable.
+ * Return: 0; -EAGAIN: there is such a thread already; -ERESTARTNOINTR.
+ */
+int mattx_guest_next_tid(struct mattx_gang *gang, s32 tid);
+
+/**
+ * mattx_guest_cloned() - the thread is there, or cannot be
+ */
+void mattx_guest_cloned(struct mattx_gang *gang);
+
+/**
+ * mattx_guest_unborn() - a thread that has a deputy could not be cloned here
+ * Context: process.
+ */
+void mattx_guest_unborn(struct mattx_gang *gang, s32 tid);
 
 /**
  * mattx_guest_want_home() - this guest cannot go on here

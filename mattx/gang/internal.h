@@ -23,6 +23,7 @@ enum {
 	MATTX_T_STOP,	  /* has to stop the deputy as the guest was stopped */
 	MATTX_T_STOPPING, /* is on its way to the stop */
 	MATTX_T_DIE,	  /* has to end as thread->end says */
+	MATTX_T_ENDS,	  /* its guest's thread has ended, so it will */
 	MATTX_T_STEP, /* is being stepped out of the vdso; QUEUED stays set */
 };
 

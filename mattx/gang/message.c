@@ -363,6 +363,14 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 			gang->id, &frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
 }
 
+void mattx_guest_unborn(struct mattx_gang *gang, s32 tid)
+{
+	struct mattx_frame_exit frame = { .tid = cpu_to_le32(tid) };
+
+	mattx_link_send(gang->peer, MATTX_F_THREAD_EXIT, gang->id, &frame,
+			sizeof(frame), NULL, 0, GFP_KERNEL | __GFP_NOFAIL);
+}
+
 static bool is_deputy(struct mattx_gang *gang)
 {
 	return gang->role == MATTX_ROLE_HOME &&
@@ -389,6 +397,7 @@ static void on_exit_frame(struct mattx_gang *gang, u16 type,
 	spin_lock_irq(&thread->lock);
 	thread->end.code = le32_to_cpu(f->code);
 	mattx_usage_unpack(&thread->end.usage, f->usage);
+	set_bit(MATTX_T_ENDS, &thread->flags);
 	set_bit(MATTX_T_DIE, &thread->flags);
 	mattx_thread_kick(thread);
 	spin_unlock_irq(&thread->lock);

@@ -116,7 +116,7 @@ static u32 reply_flags(const struct served *s)
  */
 static bool not_begun(long ret)
 {
-	return ret == -ERESTARTSYS && !current_pt_regs()->cx;
+	return ret == -ERESTARTNOINTR && !current_pt_regs()->cx;
 }
 
 /* In the deputy's thread: the call has returned. */

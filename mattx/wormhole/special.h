@@ -59,6 +59,9 @@ MATTX_HANDLER(mattx_do_range); /* argument 0 and 1: a range */
 MATTX_HANDLER(mattx_do_mremap);
 MATTX_HANDLER(mattx_do_madvise);
 
+MATTX_HANDLER(mattx_do_clone); /* thread.c */
+MATTX_HANDLER(mattx_do_clone3);
+
 MATTX_HANDLER(mattx_do_poll);
 MATTX_HANDLER(mattx_do_select); /* pselect6, ppoll too */
 MATTX_HANDLER(mattx_do_epoll_wait);
@@ -72,6 +75,7 @@ bool mattx_refine_sockopt(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendto(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendmsg(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendmmsg(const u64 *args, struct mattx_arg *arg);
+bool mattx_refine_clone(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_timer_create(const u64 *args, struct mattx_arg *arg);
 
 #endif

@@ -34,11 +34,14 @@ on 1 "tail -n 2 $T/homegoers/stdout"
 expect "what they said" "$out" "homegoers: all as it should be
 exec"
 
-# threads that come and go
+# threads that come and go do not bring it home
 start create threads 13 create || finish_test
 for i in 1 2 3; do
 	check "threads: goes out $i" migrate "$pid" node2
-	check "threads: goes on $i" on 1 advance create
+	check "threads: creates threads there $i" on 1 advance create 20
+	check "threads: stays there $i" is_out "$pid" 2
+	check "threads: comes home $i" home "$pid"
+	check "threads: goes on at home $i" on 1 advance create
 done
 good_end create threads ""
 check "nothing is out or in" nothing_out

@@ -62,7 +62,8 @@ struct peer {
 
 	/* link */
 	struct conn *link_opening;
-	bool link_up;	 /* says the module */
+	bool link_up; /* says the module */
+	bool link_old; /* older than the daemons' connection: another key, perhaps */
 	int64_t link_at; /* when the last one was handed over */
 	int64_t link_retry_at, link_retry_ms;
 	unsigned int link_denied; /* PINGs in a row that say it is down there */
@@ -545,6 +546,7 @@ static void control_open(struct peer *peer, struct conn *conn)
 	peer->link_retry_ms = RETRY_MIN_MS;
 	peer->link_retry_at = 0;
 	peer->link_denied = 0;
+	peer->link_old = true;
 	peer->cause[0] = 0;
 	bufferevent_setcb(peer->control, control_readable, NULL, control_event,
 			  peer);
@@ -610,6 +612,7 @@ static void hand_over(struct peer *peer, struct conn *conn)
 		return;
 	}
 	peer->link_at = now_ms();
+	peer->link_old = false;
 	peer->link_denied = 0;
 	peer->link_bytes_at = peer->link_bytes;
 	peers_look();
@@ -635,9 +638,14 @@ static void link_opened(struct conn *conn, int ret)
 	hand_over(peer, conn);
 }
 
-/* A link that is up here but not there, or that has carried as much as its keys may. */
+/*
+ * A link that may be of another key, or of a time with or without encryption, that is up
+ * here but not there, or that has carried as much as its keys may.
+ */
 static bool link_wants_renewal(const struct peer *peer)
 {
+	if (peer->link_old)
+		return true;
 	if (now_ms() - peer->link_at < LINK_SETTLE_MS)
 		return false;
 	return peer->link_denied >= 2 ||

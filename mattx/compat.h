@@ -45,6 +45,9 @@ static inline u64 mattx_asleep_since(struct task_struct *task)
 #endif
 }
 
+/* futex_wait(2), which the headers of older kernels do not know */
+#define MATTX_NR_FUTEX_WAIT 455
+
 /* Takes the next signal of current's that @mask does not block; siglock is held. */
 static inline int mattx_dequeue_signal(sigset_t *mask, kernel_siginfo_t *info,
 				       enum pid_type *type)

@@ -658,14 +658,14 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	 */
 	if (atomic_dec_and_test(&gang->sleepers)) {
 		stub_unmap_all(gang);
-		if (order == MATTX_AWAKEN)
+		if (order == MATTX_AWAKEN) {
 			mattx_state_clocks(current);
+			mattx_waker_start(gang);
+		}
 		wake_up_all(&gang->wait);
-	} else if (order == MATTX_AWAKEN &&
-		   wait_event_killable(gang->wait,
-				       atomic_read(&gang->sleepers) <= 0)) {
-		return; /* SIGKILL: get_signal() is next */
 	}
+	if (order == MATTX_AWAKEN && mattx_waker_wait(thread))
+		return; /* SIGKILL: get_signal() is next */
 	if (order == MATTX_THAW && test_bit(MATTX_T_FATAL, &thread->flags))
 		mattx_core_stay(thread);
 	mattx_state_apply(thread, order);

@@ -261,6 +261,8 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
 		say(cause, "has ended");
 		err = -ESRCH;
 	}
+	if (!err)
+		mattx_waker_order(gang);
 	if (!err &&
 	    !mattx_gang_change(gang, MATTX_GANG_FREEZING, MATTX_GANG_FROZEN))
 		err = -ESRCH;

@@ -144,6 +144,7 @@ struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
 	init_waitqueue_head(&gang->wait);
 	mutex_init(&gang->door);
 	mutex_init(&gang->clone_lock);
+	INIT_WORK(&gang->wake_work, mattx_waker_work);
 	mutex_init(&gang->stop_lock);
 	INIT_WORK(&gang->signal_work, mattx_signal_work);
 	INIT_WORK(&gang->release_work, gang_release_work);

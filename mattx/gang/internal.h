@@ -24,6 +24,7 @@ enum {
 	MATTX_T_STOPPING, /* is on its way to the stop */
 	MATTX_T_DIE,	  /* has to end as thread->end says */
 	MATTX_T_ENDS,	  /* its guest's thread has ended, so it will */
+	MATTX_T_GO,	  /* the waker lets it go */
 	MATTX_T_STEP, /* is being stepped out of the vdso; QUEUED stays set */
 };
 
@@ -161,6 +162,12 @@ void mattx_stop_end(struct mattx_gang *gang);
 void mattx_stop_self(struct mattx_thread *thread);
 void mattx_stop_back(struct mattx_thread *thread);
 void mattx_stop_adopt(struct mattx_gang *gang, u32 sig);
+
+/* waker.c */
+void mattx_waker_order(struct mattx_gang *gang);
+void mattx_waker_work(struct work_struct *work);
+void mattx_waker_start(struct mattx_gang *gang);
+int mattx_waker_wait(struct mattx_thread *thread);
 
 /* vdso.c */
 bool mattx_vdso_step(struct mattx_thread *thread);

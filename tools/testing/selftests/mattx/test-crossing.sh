@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # Eight processes, four of each node, cross at once, three times there and back.
 # timeout: 600
 # debug: yes

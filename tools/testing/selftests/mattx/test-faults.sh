@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # Every numbered fault: the process is unharmed where it was, the cause is told,
 # and the next migration works. The numbers come from uapi/mattx.h and
 # daemon/fault.h; one that is new there has to be put into a list here.

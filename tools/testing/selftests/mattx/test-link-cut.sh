@@ -44,13 +44,14 @@ sleep 1
 "$cluster" cut 1 2
 answer 1 300
 status=$?
+said=$out
 "$cluster" mend 1 2
 check "the nodes find each other again" nodes_up
 if [ $status = 0 ]; then
 	comment "it was there before the cut"
 	check "comes home" home "$pid"
 else
-	expect_match "the cause in words" "$out" "PID $pid: "
+	expect_match "the cause in words" "$said" "PID $pid: "
 	gangs 1 out
 	expect "it is at home" "$out" ""
 fi

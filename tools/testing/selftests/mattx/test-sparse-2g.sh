@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # 2 GiB of address space with a page here and there, 64 GiB reserved: only what
 # is there moves, and what is not there is not there afterwards either.
 # timeout: 400

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # 256 threads, in every kind of wait.
 # timeout: 600
 

@@ -278,7 +278,7 @@ enum mattx_attr {
 	MATTX_A_FAULT_POINT,  /* u32 enum mattx_fault */
 	MATTX_A_FAULT_COUNT,  /* u32: fire at the Nth pass, 0: off */
 	MATTX_A_THREAD_TID,   /* u32 */
-	MATTX_A_THREAD_STATE, /* string: runs, call NAME, parked, ... */
+	MATTX_A_THREAD_STATE, /* string: runs, waits in NAME, parked, ... */
 	MATTX_A_PAD,
 	__MATTX_A_MAX
 };

@@ -9,6 +9,7 @@
 #include "../main.h"
 #include "../netlink.h"
 #include "../wormhole/link.h"
+#include "../wormhole/table.h"
 
 struct dump {
 	struct sk_buff *skb;
@@ -77,22 +78,36 @@ int mattx_gang_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-static const char *thread_doing(struct mattx_thread *thread)
+/* The call that a sleeping task is in, or what stands there after a fault. */
+static const char *call_of(struct task_struct *task)
 {
-	if (test_bit(MATTX_T_CALL, &thread->flags))
-		return "in a call";
-	if (test_bit(MATTX_T_PARKED, &thread->flags))
-		return "parked";
-	if (test_bit(MATTX_T_BODY, &thread->flags))
-		return "leaving the park";
-	switch (task_state_to_char(thread->task)) {
-	case 'R':
-		return "runs";
-	case 'T':
-		return "stopped";
-	default:
-		return "waits";
+	return mattx_call_entry(READ_ONCE(task_pt_regs(task)->orig_ax))->name;
+}
+
+/* gang->lock is held, so the task still has its stack. */
+static int put_doing(struct sk_buff *skb, struct mattx_thread *thread)
+{
+	const char *doing, *call = NULL;
+	char text[48];
+
+	if (test_bit(MATTX_T_CALL, &thread->flags)) {
+		doing = "makes";
+		call = call_of(thread->task);
+	} else if (test_bit(MATTX_T_PARKED, &thread->flags)) {
+		doing = "parked";
+	} else if (test_bit(MATTX_T_BODY, &thread->flags)) {
+		doing = "leaves the park";
+	} else if (task_state_to_char(thread->task) == 'R') {
+		doing = "runs";
+	} else if (task_state_to_char(thread->task) == 'T') {
+		doing = "stopped";
+	} else {
+		doing = "waits in";
+		call = call_of(thread->task);
 	}
+	snprintf(text, sizeof(text), "%s%s%s", doing, call ? " " : "",
+		 call ?: "");
+	return nla_put_string(skb, MATTX_A_THREAD_STATE, text);
 }
 
 static int put_threads(struct dump *d, struct mattx_gang *gang)
@@ -112,8 +127,7 @@ static int put_threads(struct dump *d, struct mattx_gang *gang)
 				   NLM_F_MULTI, MATTX_CMD_THREAD_GET);
 		if (!head ||
 		    nla_put_u32(d->skb, MATTX_A_THREAD_TID, thread->tid) ||
-		    nla_put_string(d->skb, MATTX_A_THREAD_STATE,
-				   thread_doing(thread))) {
+		    put_doing(d->skb, thread)) {
 			if (head)
 				genlmsg_cancel(d->skb, head);
 			err = -EMSGSIZE;

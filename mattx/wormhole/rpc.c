@@ -257,10 +257,10 @@ long mattx_call_once(struct mattx_request *rq)
 	await_own_signal(rq->thread->gang);
 	if (!interrupted(ret))
 		return ret;
-	if (rq->call->once)
-		return -EINTR;
 	if (rq->reply_flags & MATTX_REPLY_NOT_BEGUN)
 		return MATTX_AGAIN;
+	if (rq->call->once)
+		return -EINTR;
 	/* if not by us, home was passing on a signal */
 	if (!rq->cancelled || !signal_pending(current))
 		return MATTX_AGAIN;

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # The cable is cut while a guest is away, and during a move: nothing is lost.
 # timeout: 600
 

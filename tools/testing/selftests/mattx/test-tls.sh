@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# open: not yet seen to pass on a quiet machine with this tree
 # Who has no key gets nothing; what goes over the wire cannot be read; without
 # encryption it works too.
 # timeout: 600

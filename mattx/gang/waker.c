@@ -17,6 +17,7 @@
  */
 #include <linux/delay.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <asm/unistd.h>
@@ -24,10 +25,9 @@
 #include "../compat.h"
 
 #define LOOK_US 50 /* between two looks at a thread */
-#define RUNS_NS \
-	(2 * NSEC_PER_MSEC) /* a thread that has worked for so long runs */
-#define PATIENCE_NS (100 * NSEC_PER_MSEC) /* for one thread; the node is busy */
-#define LIMIT_NS    NSEC_PER_SEC	  /* for all */
+#define PATIENCE_NS \
+	NSEC_PER_SEC /* for one thread, which cannot run or is paged in */
+#define LIMIT_NS (10 * NSEC_PER_SEC) /* for all */
 
 /* Does the thread make a futex call again when it goes on? */
 static bool is_sleeper(const struct mattx_thread_state *s)
@@ -120,30 +120,51 @@ void mattx_waker_order(struct mattx_gang *gang)
 	drop(&list);
 }
 
-/* Is the thread queued again, does it run, or is it gone? @began: its CPU time then. */
-static bool has_settled(struct mattx_thread *thread, u64 began)
+/*
+ * What the task's rax says: -ERESTART... until the signal code has made it the number of
+ * the call that is made again, -ENOSYS while it is in the call, then what that returned.
+ */
+static bool in_call(long ax)
+{
+	return ax == -ENOSYS;
+}
+
+static bool before_call(long ax, long nr)
+{
+	return ax == nr || ax == __NR_restart_syscall || ax == -ERESTARTSYS ||
+	       ax == -ERESTARTNOINTR || ax == -ERESTARTNOHAND ||
+	       ax == -ERESTART_RESTARTBLOCK;
+}
+
+/* Is the thread queued again, has it returned, or is it gone? */
+static bool has_settled(struct mattx_thread *thread)
 {
 	struct task_struct *task = thread->task;
+	unsigned int state;
+	long ax;
 
 	if (test_bit(MATTX_T_EXITED, &thread->flags) ||
 	    fatal_signal_pending(task))
 		return true;
 	if (test_bit(MATTX_T_BODY, &thread->flags))
 		return false; /* has not left the park yet */
-	return READ_ONCE(task->__state) & TASK_INTERRUPTIBLE ||
-	       READ_ONCE(task->se.sum_exec_runtime) - began > RUNS_NS;
+	if (!try_get_task_stack(task))
+		return true;
+	state = READ_ONCE(task->__state);
+	ax = READ_ONCE(task_pt_regs(task)->ax);
+	put_task_stack(task);
+	if (in_call(ax))
+		return state & (TASK_INTERRUPTIBLE | __TASK_STOPPED);
+	return !before_call(ax, thread->state.regs.orig_ax);
 }
 
 /* The scheduler tells nobody that a task has fallen asleep. */
 static void let_go(struct mattx_thread *thread, u64 limit)
 {
-	u64 began = READ_ONCE(thread->task->se.sum_exec_runtime);
-	u64 now = ktime_get_ns();
-
-	limit = min_t(u64, limit, now + PATIENCE_NS);
+	limit = min_t(u64, limit, ktime_get_ns() + PATIENCE_NS);
 	set_bit(MATTX_T_GO, &thread->flags);
 	wake_up(&thread->wait);
-	while (!has_settled(thread, began) && ktime_get_ns() < limit)
+	while (!has_settled(thread) && ktime_get_ns() < limit)
 		usleep_range(LOOK_US, 2 * LOOK_US);
 }
 

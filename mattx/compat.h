@@ -45,6 +45,25 @@ static inline u64 mattx_asleep_since(struct task_struct *task)
 #endif
 }
 
+/*
+ * rax of any task as it stands in its registers. A stack is freed after a grace period,
+ * and taken from the task before. Return: whether it still has one.
+ */
+static inline bool mattx_peek_ax(struct task_struct *task, long *ax)
+{
+	void *stack;
+
+	rcu_read_lock();
+	stack = READ_ONCE(task->stack);
+	if (stack)
+		*ax = READ_ONCE(((struct pt_regs *)(stack + THREAD_SIZE -
+						    TOP_OF_KERNEL_STACK_PADDING) -
+				 1)
+					->ax);
+	rcu_read_unlock();
+	return stack;
+}
+
 /* futex_wait(2), which the headers of older kernels do not know */
 #define MATTX_NR_FUTEX_WAIT 455
 

@@ -17,7 +17,6 @@
  */
 #include <linux/delay.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <asm/unistd.h>
@@ -148,11 +147,9 @@ static bool has_settled(struct mattx_thread *thread)
 		return true;
 	if (test_bit(MATTX_T_BODY, &thread->flags))
 		return false; /* has not left the park yet */
-	if (!try_get_task_stack(task))
-		return true;
 	state = READ_ONCE(task->__state);
-	ax = READ_ONCE(task_pt_regs(task)->ax);
-	put_task_stack(task);
+	if (!mattx_peek_ax(task, &ax))
+		return true; /* ended */
 	if (in_call(ax))
 		return state & (TASK_INTERRUPTIBLE | __TASK_STOPPED);
 	return !before_call(ax, thread->state.regs.orig_ax);

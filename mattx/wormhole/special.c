@@ -124,6 +124,38 @@ MATTX_HANDLER(mattx_do_rw)
 	return total;
 }
 
+/* -------------------------------------------------------- one's own memory */
+
+/* A list in /proc of what is in its own memory. */
+static bool is_own_memory(struct mattx_thread *thread, const char __user *path)
+{
+	static const char *const lists[] = { "maps",	  "smaps",
+					     "numa_maps", "smaps_rollup",
+					     "mem",	  "pagemap" };
+	char text[64], *rest = text, *owner;
+	s32 pid;
+
+	if (strncpy_from_user(text, path, sizeof(text)) <= 0 ||
+	    strnlen(text, sizeof(text)) == sizeof(text) ||
+	    strncmp(text, "/proc/", 6) ||
+	    match_string(lists, ARRAY_SIZE(lists), strrchr(text, '/') + 1) < 0)
+		return false;
+	rest += 6;
+	owner = strsep(&rest, "/");
+	return !strcmp(owner, "self") || !strcmp(owner, "thread-self") ||
+	       (!kstrtos32(owner, 10, &pid) && is_own(thread, pid));
+}
+
+/* open and openat: home knows only what the memory was when the process left. */
+MATTX_HANDLER(mattx_do_open)
+{
+	unsigned long path = number(regs) == __NR_open ? regs->di : regs->si;
+
+	if (is_own_memory(thread, (const char __user *)path))
+		return mattx_go_home(thread, number(regs), "its memory in /proc");
+	return to_deputy(thread, call, regs);
+}
+
 /* -------------------------------------------------- threads and processes */
 
 static long self_or_deputy(struct mattx_thread *thread,

@@ -39,6 +39,7 @@ void mattx_count_served(u32 nr);
 		  const struct pt_regs *regs)
 
 MATTX_HANDLER(mattx_do_rw);
+MATTX_HANDLER(mattx_do_open);
 MATTX_HANDLER(mattx_do_self);  /* argument 0 names a thread */
 MATTX_HANDLER(mattx_do_self1); /* argument 1 does */
 MATTX_HANDLER(mattx_do_both);  /* here and at home */

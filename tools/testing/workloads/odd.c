@@ -5,7 +5,7 @@
  *	odd REASON
  *
  * memory, files, handlers: shared with a child; shared: a writable shared
- * mapping; device; hugetlb; key: protection key; sealed; userfault; seccomp;
+ * mapping; sysv: such a segment; device; hugetlb; key: protection key; sealed; userfault; seccomp;
  * uring; signalfd; leader: its first thread has ended; deadline; traced: by
  * its own child.
  */
@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/shm.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -69,6 +70,17 @@ static void *map(int prot, int flags, int fd)
 static void map_shared(void)
 {
 	*(char *)map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1) = 1;
+}
+
+static void attach_sysv(void)
+{
+	int id = shmget(IPC_PRIVATE, PAGE, 0600);
+	char *p = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+
+	if (p == (void *)-1)
+		cannot("shmat");
+	*p = 1;
+	shmctl(id, IPC_RMID, NULL);
 }
 
 /* The first page of the BIOS: harmless to look at. */
@@ -223,6 +235,7 @@ static const struct {
 	{ "files", NULL, CLONE_FILES },
 	{ "handlers", NULL, CLONE_VM | CLONE_SIGHAND },
 	{ "shared", map_shared, 0 },
+	{ "sysv", attach_sysv, 0 },
 	{ "device", map_device, 0 },
 	{ "hugetlb", map_hugetlb, 0 },
 	{ "key", map_key, 0 },

@@ -15,6 +15,7 @@ try_case A23 mapped-deleted-file
 try_refused A23s mapped-deleted-file "shared and writable"
 try_case A28 no-false-owner-death
 try_refused A28s no-false-owner-death "shared and writable"
+try_case A30 "clean-refusals, real-time class"
 try_case A32 join-across
 try_case A33 fork-with-pool
 try_case -m 20 A35 restart-keeps-wake

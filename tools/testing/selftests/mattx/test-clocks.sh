@@ -18,10 +18,10 @@ waits=$pid
 start cputime cputime || finish_test
 cputime=$pid
 for i in 1 2; do
-	check "waits: round trip $i" round_trip waits "$waits"
+	check "A13 sleep-not-cut: round trip $i of waits" round_trip waits "$waits"
 	check "cputime: round trip $i" round_trip cputime "$cputime"
 done
-check "waits: goes out" migrate "$waits" node2
+check "A13 sleep-not-cut: goes out" migrate "$waits" node2
 check "cputime: goes out" migrate "$cputime" node2
 check "cputime: works there" on 1 advance cputime
 on 1 finish cputime

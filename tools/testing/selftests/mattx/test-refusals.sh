@@ -46,7 +46,7 @@ odd()
 		ok "$what # SKIP $out"
 		return
 	fi
-	refused "$what" "$pid" node2 "$regex"
+	refused "A30 clean-refusals: $what" "$pid" node2 "$regex"
 	on 1 mattxctl check "$pid"
 	expect_match "$what: mattxctl check says so too" "$? $out" "^1 .*$regex"
 	on 1 advance "$what" || not_ok "$what: it goes on" "$out"
@@ -63,6 +63,7 @@ odd memory "shares memory with process"
 odd files "shares descriptors with process"
 odd handlers "shares (memory|signal handlers) with process"
 odd shared "mapping .* is shared and writable"
+odd sysv "mapping .* is shared and writable"
 odd device "mapping .* device"
 odd key "protection key"
 odd sealed "sealed"
@@ -94,7 +95,7 @@ expect_match "is not away" "$? $out" "^1 mattxctl: PID $pid: .*at home"
 on 2 "sed 's/ avx2 / /' /proc/cpuinfo >/tmp/cpuinfo
 	daemon stop; mount --bind /tmp/cpuinfo /proc/cpuinfo; daemon start"
 check "the nodes see each other" nodes_up
-refused "CPU feature" "$pid" node2 "lacks the CPU flag avx2"
+refused "A27 cpu-must-fit" "$pid" node2 "lacks the CPU flag avx2"
 on 2 "daemon stop; umount /proc/cpuinfo; rm /tmp/cpuinfo; daemon start"
 check "the nodes see each other again" nodes_up
 

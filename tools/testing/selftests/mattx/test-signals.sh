@@ -37,10 +37,10 @@ start pending pending || finish_test
 first=$pid
 n=0
 for where in node2 home node2 home; do
-	check "pending: to $where" migrate "$first" $where
+	check "A15 pending-rt-queue: to $where" migrate "$first" $where
 	n=$((n + 1))
 	on 1 kill -USR1 "$first"
-	check "pending: takes them" on 1 reach pending $n
+	check "A15 pending-rt-queue: takes them" on 1 reach pending $n
 done
 good_end pending pending ""
 

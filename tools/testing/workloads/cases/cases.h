@@ -71,6 +71,7 @@ const char *case_file(const char *name);
 	X(A28, no_false_owner_death) \
 	X(A28s, no_false_owner_death_shared) \
 	X(A29, inotify_quiet) \
+	X(A30, clean_refusals) \
 	X(A31, ppoll_mask) \
 	X(A32, join_across) \
 	X(A33, fork_with_pool) \

@@ -292,3 +292,20 @@ void A06_rseq_follows_cpu(void)
 	}
 	check_eq(pthread_join(older, NULL), 0);
 }
+
+/* ------------------------------------------------------------ scheduling class */
+
+/* It is not refused, so it must be there and here. */
+void A30_clean_refusals(void)
+{
+	struct sched_param param = { .sched_priority = 7 }, now;
+	bool more;
+
+	must(sched_setscheduler(0, SCHED_FIFO, &param));
+	do {
+		more = moved();
+		check_eq(sched_getscheduler(0), SCHED_FIFO);
+		must(sched_getparam(0, &now));
+		check_eq(now.sched_priority, 7);
+	} while (more);
+}

@@ -23,6 +23,7 @@
 #include "mattxd.h"
 #include "peer.h"
 #include "process.h"
+#include "returned.h"
 
 /*
  * What was asked for and takes time: a way out, a way home, or both one after
@@ -262,6 +263,25 @@ static double clock_s(clockid_t clock)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+static void put_returned(const struct returned *one, void *arg)
+{
+	struct json_object *entry = json_object_new_object();
+
+	put(entry, "pid", number(one->pid));
+	put(entry, "node", text(one->node));
+	put(entry, "reason", text(one->why));
+	put(entry, "since", number(one->when));
+	json_object_array_add(arg, entry);
+}
+
+static struct json_object *returned_list(void)
+{
+	struct json_object *list = json_object_new_array();
+
+	returned_each(put_returned, list);
+	return list;
+}
+
 static void command_ps(struct client *client, struct json_object *request)
 {
 	struct json_object *result = json_object_new_object();
@@ -282,6 +302,7 @@ static void command_ps(struct client *client, struct json_object *request)
 	free(list.gangs);
 	put(result, "out", ps.out);
 	put(result, "in", ps.in);
+	put(result, "home", returned_list());
 	if (!ret) {
 		client_ok(client, result);
 		return;

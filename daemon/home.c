@@ -25,6 +25,7 @@
 #include "fault.h"
 #include "memory.h"
 #include "restore.h"
+#include "returned.h"
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
@@ -471,6 +472,20 @@ static int open_deputy(struct home *h, const struct stream_return *back)
 	return 0;
 }
 
+/* For who asks later why it is here. */
+static void note_return(struct home *h, const struct stream_return *back)
+{
+	char why[sizeof(back->why) + 1] = "";
+	int pidfd;
+
+	memcpy(why, back->why, sizeof(back->why));
+	if (!why[0])
+		return;
+	pidfd = syscall(SYS_pidfd_open, h->body.pid, 0);
+	if (pidfd >= 0)
+		returned_add(h->body.pid, pidfd, h->image.job->node.name, why);
+}
+
 static int receive(struct home *h, const struct stream_return *back)
 {
 	int ret;
@@ -480,7 +495,11 @@ static int receive(struct home *h, const struct stream_return *back)
 		ret = stream_send(h->image.job, STREAM_STARTED, 0, NULL, 0);
 	if (!ret)
 		ret = image_receive(&h->image);
-	return ret ?: finish(h);
+	if (!ret)
+		ret = finish(h);
+	if (!ret)
+		note_return(h, back);
+	return ret;
 }
 
 int home_serve(struct job *job, const struct stream_return *back)

@@ -199,6 +199,23 @@ static void print_gangs(struct json_object *gangs, const char *way)
 	}
 }
 
+/* Those that came home by themselves, and are still here. */
+static void print_returned(struct json_object *list)
+{
+	struct json_object *one;
+	char age[16];
+	size_t i;
+
+	for (i = 0; list && i < json_object_array_length(list); i++) {
+		one = json_object_array_get_idx(list, i);
+		printf("%-4s %7" PRId64
+		       " %-12s %-8s %7s %-10s %10s %5s  %-15s %s\n",
+		       "home", number_of(one, "pid"), text_of(one, "node"), "-",
+		       "-", "at home", "-", age_text(real_of(one, "since"), age),
+		       "-", text_of(one, "reason"));
+	}
+}
+
 static void print_ps(const struct options *o, struct json_object *result)
 {
 	(void)o;
@@ -207,6 +224,7 @@ static void print_ps(const struct options *o, struct json_object *result)
 	       "COMMAND", "REASON");
 	print_gangs(field(result, "out"), "out");
 	print_gangs(field(result, "in"), "in");
+	print_returned(field(result, "home"));
 }
 
 static void print_nothing(const struct options *o, struct json_object *result)

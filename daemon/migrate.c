@@ -27,6 +27,7 @@
 #include "fault.h"
 #include "memory.h"
 #include "restore.h"
+#include "returned.h"
 #include "stream.h"
 
 #define FREEZE_MS 10000
@@ -320,6 +321,8 @@ int mattx_migrate_out(struct job *job)
 	int ret;
 
 	ret = go_out(&w);
+	if (!ret)
+		returned_drop(job->pid);
 	if (w.body.handle >= 0)
 		close(w.body.handle); /* thaws it, unless it was committed */
 	if (ret)
@@ -395,6 +398,7 @@ static int go_home(struct body *body)
 	struct mattx_ioc_info info;
 	int ret;
 
+	snprintf(back.why, sizeof(back.why), "%s", job->reason_name);
 	if (ioctl(body->handle, MATTX_IOC_OPEN, &open_arg))
 		return job_fail(job, errno, "is no guest here: %s",
 				strerror(errno));

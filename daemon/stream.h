@@ -70,6 +70,7 @@ struct stream_return {
 	uint32_t version;
 	uint32_t reason; /* system call number + 1, or 0 */
 	uint64_t gang;
+	char why[64]; /* it comes by itself, for this; "": it was called */
 };
 
 struct stream_vma {

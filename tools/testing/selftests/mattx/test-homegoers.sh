@@ -22,6 +22,10 @@ for ((i = 1; i <= calls; i++)); do
 		break
 	}
 done
+on 1 mattxctl ps --json
+expect_match "ps says why it came home" \
+	"$(jq -r --argjson p "$home" '.home[] | select(.pid == $p) | .node + ": " + .reason' <<<"$out")" \
+	'^node2: .'
 on 1 "grep FAIL $T/homegoers/stdout || true"
 expect "no call failed" "$out" ""
 expect "all calls were made" "$i" $((calls + 1))

@@ -36,6 +36,13 @@
 #define STUB_CALL 0 /* offset of syscall */
 #define STUB_TRAP 2 /* offset of int3 */
 
+/*
+ * Where a deputy has its stub and its buffers if there is room: far from what either
+ * kernel hands out, because a guest's mapping of a file is made at home at the address
+ * that the host has chosen.
+ */
+#define OURS 0x200000000000UL
+
 static struct page *stub_page;
 
 /* ------------------------------------------------------------------- stub */
@@ -126,6 +133,24 @@ static void stub_unmap_all(struct mattx_gang *gang)
 	gang->stub = 0;
 }
 
+bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
+			unsigned long len)
+{
+	unsigned long end = start + len, flags;
+	struct mattx_thread *thread;
+	bool hit;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	hit = end < start ||
+	      (start < gang->stub + gang->stub_len && end > gang->stub);
+	list_for_each_entry(thread, &gang->threads, node)
+		hit = hit || (thread->scratch &&
+			      start < thread->scratch + thread->scratch_len &&
+			      end > thread->scratch);
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return hit;
+}
+
 unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 {
 	unsigned long at;
@@ -136,7 +161,7 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 	if (thread->scratch)
 		vm_munmap(thread->scratch, thread->scratch_len);
 	thread->scratch = 0;
-	at = vm_mmap(NULL, 0, len, PROT_READ | PROT_WRITE,
+	at = vm_mmap(NULL, OURS, len, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, 0);
 	if (IS_ERR_VALUE(at))
 		return 0;
@@ -403,8 +428,8 @@ static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
 
 	stub_unmap_all(gang);
 	if (!addr) {
-		/* anywhere: where the kernel would put as much memory */
-		addr = vm_mmap(NULL, 0, len, PROT_NONE,
+		/* anywhere, but not where a guest's kernel puts what it maps */
+		addr = vm_mmap(NULL, OURS, len, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS, 0);
 		if (IS_ERR_VALUE(addr))
 			return addr;

@@ -501,6 +501,65 @@ bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
 	return hit;
 }
 
+/* Appends [start, end), if it is one. Return: the new number. */
+static unsigned int put_range(struct mattx_range *to, unsigned int n, u64 start,
+			      u64 end, u32 kind)
+{
+	if (start >= end)
+		return n;
+	if (n && to[n - 1].end == start && to[n - 1].kind == kind) {
+		to[n - 1].end = end;
+		return n;
+	}
+	to[n] = (struct mattx_range){ .start = start, .end = end, .kind = kind };
+	return n + 1;
+}
+
+/* All of @from but [start, end), which is of @kind, 0: of none; sorted. */
+static unsigned int copy_ranges(struct mattx_range *to,
+				const struct mattx_range *from, unsigned int nr,
+				u64 start, u64 end, u32 kind)
+{
+	unsigned int i, n = 0;
+	bool done = !kind;
+
+	for (i = 0; i < nr; i++) {
+		n = put_range(to, n, from[i].start, min(from[i].end, start),
+			      from[i].kind);
+		if (!done && from[i].end > start) {
+			n = put_range(to, n, start, end, kind);
+			done = true;
+		}
+		n = put_range(to, n, max(from[i].start, end), from[i].end,
+			      from[i].kind);
+	}
+	return done ? n : put_range(to, n, start, end, kind);
+}
+
+void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
+			   unsigned long end, bool file)
+{
+	struct mattx_range *new, *old;
+	unsigned int room;
+
+	for (;;) {
+		room = READ_ONCE(gang->nr_ranges) + 2;
+		new = kvmalloc_array(room, sizeof(*new),
+				     GFP_KERNEL | __GFP_NOFAIL);
+		spin_lock_irq(&gang->lock);
+		if (gang->nr_ranges + 2 <= room)
+			break;
+		spin_unlock_irq(&gang->lock);
+		kvfree(new);
+	}
+	old = gang->ranges;
+	gang->nr_ranges = copy_ranges(new, old, gang->nr_ranges, start, end,
+				      file ? MATTX_RANGE_FILE : 0);
+	gang->ranges = new;
+	spin_unlock_irq(&gang->lock);
+	kvfree(old);
+}
+
 /*
  * A namespace gives its numbers out in turn, and nobody but the guest's threads, one at
  * a time, clones in this one.

@@ -242,6 +242,20 @@ long mattx_guest_want_home(struct mattx_thread *thread, u32 nr,
 bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
 			 unsigned long len);
 
+/**
+ * mattx_guest_set_range() - [start, end) is a file's mapping at home, or is no longer
+ * Context: process, a guest's thread; may sleep. Both page aligned.
+ */
+void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
+			   unsigned long end, bool file);
+
+/**
+ * mattx_body_touches() - does [start, start + len) touch the stub or a thread's buffer?
+ * Context: any.
+ */
+bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
+			unsigned long len);
+
 /* body.c */
 
 /**

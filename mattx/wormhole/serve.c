@@ -77,12 +77,27 @@ static void served_work(struct work_struct *work)
 	served_free(s);
 }
 
+/* A guest's mappings are not to lie where the stub or a buffer of ours does. */
+static bool is_in_the_way(struct mattx_thread *thread, const struct served *s)
+{
+	switch (s->job.nr) {
+	case __NR_mmap:
+	case __NR_munmap:
+	case __NR_mprotect:
+		return mattx_body_touches(thread->gang, s->args[0], s->args[1]);
+	default:
+		return false;
+	}
+}
+
 /* In the deputy's thread. Return: 0 to have the call made. */
 static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 {
 	struct served *s = container_of(job, struct served, job);
 	struct mattx_layout *layout = &s->layout;
 
+	if (is_in_the_way(thread, s))
+		return -EBUSY;
 	if (layout->total) {
 		layout->base = mattx_body_scratch(thread, layout->total);
 		if (!layout->base)

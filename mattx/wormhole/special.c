@@ -3,7 +3,6 @@
  * Calls that go different ways for different arguments: here, home, or both.
  */
 #include <linux/fs.h>
-#include <linux/mman.h>
 #include <linux/prctl.h>
 #include <linux/resource.h>
 #include <linux/sched.h>
@@ -341,81 +340,4 @@ MATTX_HANDLER(mattx_do_personality)
 	if ((u32)regs->di == 0xffffffff)
 		return mattx_call_here(number(regs), regs);
 	return mattx_go_home(thread, number(regs), NULL);
-}
-
-/* ----------------------------------------------------------------- memory */
-
-/* A range is rounded as the kernel does it. */
-static bool is_special(struct mattx_thread *thread, unsigned long start,
-		       unsigned long len)
-{
-	if (!len || start + len < start)
-		return false;
-	return mattx_guest_special(thread->gang, start, PAGE_ALIGN(len));
-}
-
-static const char *mmap_obstacle(struct mattx_thread *thread,
-				 const struct pt_regs *regs)
-{
-	unsigned long flags = regs->r10;
-
-	if (!(flags & MAP_ANONYMOUS))
-		return "a file is mapped";
-	if ((flags & MAP_TYPE) != MAP_PRIVATE)
-		return "shared memory";
-	if (flags & MAP_HUGETLB)
-		return "huge pages";
-	if (flags & MAP_FIXED && is_special(thread, regs->di, regs->si))
-		return "over a mapping of a file";
-	return NULL;
-}
-
-MATTX_HANDLER(mattx_do_mmap)
-{
-	const char *obstacle = mmap_obstacle(thread, regs);
-
-	if (obstacle)
-		return mattx_go_home(thread, number(regs), obstacle);
-	return mattx_call_here(number(regs), regs);
-}
-
-MATTX_HANDLER(mattx_do_range)
-{
-	if (is_special(thread, regs->di, regs->si))
-		return mattx_go_home(thread, number(regs), "a mapping of a file");
-	return mattx_call_here(number(regs), regs);
-}
-
-MATTX_HANDLER(mattx_do_mremap)
-{
-	bool fixed = regs->r10 & MREMAP_FIXED;
-
-	if (is_special(thread, regs->di, max_t(unsigned long, regs->si, 1)) ||
-	    (fixed && is_special(thread, regs->r8, regs->dx)))
-		return mattx_go_home(thread, number(regs), "a mapping of a file");
-	return mattx_call_here(number(regs), regs);
-}
-
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#define MADV_GUARD_REMOVE  103
-#endif
-
-MATTX_HANDLER(mattx_do_madvise)
-{
-	switch ((s32)regs->dx) {
-	case MADV_GUARD_INSTALL:
-	case MADV_GUARD_REMOVE:
-		return mattx_go_home(thread, number(regs), "guard pages");
-	case MADV_DONTNEED:
-	case MADV_DONTNEED_LOCKED:
-	case MADV_FREE:
-	case MADV_REMOVE:
-		return mattx_do_range(thread, call, regs);
-	case MADV_HWPOISON:
-	case MADV_SOFT_OFFLINE:
-		return mattx_go_home(thread, number(regs), "this advice");
-	default:
-		return mattx_call_here(number(regs), regs);
-	}
 }

@@ -55,7 +55,7 @@ MATTX_HANDLER(mattx_do_times);
 MATTX_HANDLER(mattx_do_getrusage);
 MATTX_HANDLER(mattx_do_itimer);
 MATTX_HANDLER(mattx_do_personality);
-MATTX_HANDLER(mattx_do_mmap);
+MATTX_HANDLER(mattx_do_mmap);  /* mapping.c */
 MATTX_HANDLER(mattx_do_range); /* argument 0 and 1: a range */
 MATTX_HANDLER(mattx_do_mremap);
 MATTX_HANDLER(mattx_do_madvise);
@@ -76,6 +76,7 @@ bool mattx_refine_sockopt(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendto(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendmsg(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_sendmmsg(const u64 *args, struct mattx_arg *arg);
+bool mattx_refine_mmap(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_clone(const u64 *args, struct mattx_arg *arg);
 bool mattx_refine_timer_create(const u64 *args, struct mattx_arg *arg);
 

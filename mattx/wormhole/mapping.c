@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a guest maps, unmaps and protects.
+ *
+ * Anonymous memory is this node's business alone. A file is mapped twice: at home the
+ * deputy maps the file itself, at the same place, and here is private memory with the
+ * file's contents, a range that gang->ranges remembers. What changes such a range is
+ * made at home first and then here, so that both layouts agree when the process comes
+ * home and what it has written goes into the file's own mapping there. A private mapping
+ * need not show what is written to the file later, so its contents may be copied.
+ *
+ * Shared mappings, huge pages, and what is too large to be copied at once go home.
+ */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/ptrace.h>
+#include <linux/sched/task_stack.h>
+#include <asm/unistd.h>
+
+#include "compat.h"
+#include "gang/gang.h"
+#include "wormhole/rpc.h"
+#include "wormhole/special.h"
+
+#define CONTENTS_MAX \
+	(64ul << 20) /* bytes of a file that are copied for a mapping */
+
+/* Flags that change nothing about where or what is mapped. */
+#define HARMLESS \
+	(MAP_DENYWRITE | MAP_EXECUTABLE | MAP_NORESERVE | MAP_STACK | \
+	 MAP_POPULATE | MAP_NONBLOCK)
+
+/* What home says of a range in which the stub or somebody's buffer lies. */
+#define IN_THE_WAY (-EBUSY)
+
+static u32 number(const struct pt_regs *regs)
+{
+	return regs->orig_ax;
+}
+
+/* ------------------------------------------------------------ the two sides */
+
+static long at_home(struct mattx_thread *thread, u32 nr, u64 a0, u64 a1, u64 a2,
+		    u64 a3, u64 a4, u64 a5)
+{
+	const u64 args[6] = { a0, a1, a2, a3, a4, a5 };
+
+	return mattx_call_firm(thread, nr, mattx_call_entry(nr), args);
+}
+
+static struct pt_regs call_regs(u32 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4)
+{
+	struct pt_regs regs = *current_pt_regs();
+
+	regs.orig_ax = nr;
+	regs.di = a0;
+	regs.si = a1;
+	regs.dx = a2;
+	regs.r10 = a3;
+	regs.r8 = a4;
+	return regs;
+}
+
+static long here(u32 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4)
+{
+	struct pt_regs regs = call_regs(nr, a0, a1, a2, a3, a4);
+
+	return mattx_call_here(nr, &regs);
+}
+
+/* A range is rounded as the kernel does it. */
+static bool is_special(struct mattx_thread *thread, unsigned long start,
+		       unsigned long len)
+{
+	if (!len || start + len < start)
+		return false;
+	return mattx_guest_special(thread->gang, start, PAGE_ALIGN(len));
+}
+
+/* ------------------------------------------------- which calls are served */
+
+bool mattx_refine_mmap(const u64 *args, struct mattx_arg *arg)
+{
+	u64 flags = args[3];
+
+	return (flags & MAP_TYPE) == MAP_PRIVATE && flags & MAP_FIXED &&
+	       !(flags & ~(MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | HARMLESS)) &&
+	       PAGE_ALIGNED(args[0]) && args[1] && args[0] + args[1] > args[0];
+}
+
+/* ----------------------------------------------------------------- a file */
+
+struct file_map {
+	unsigned long addr, len, size; /* as asked for; size: in whole pages */
+	u64 prot, flags, fd, off;
+	unsigned long at; /* where its contents are put together */
+};
+
+/* Return: bytes that were there, which may be fewer; or a negative errno. */
+static long copy_contents(struct mattx_thread *thread, const struct file_map *m)
+{
+	struct pt_regs regs =
+		call_regs(__NR_pread64, m->fd, m->at, m->len, m->off, 0);
+
+	return mattx_do_rw(thread, mattx_call_entry(__NR_pread64), &regs);
+}
+
+/* What lies behind the end of the file cannot be touched: natively it gives SIGBUS. */
+static long protect_contents(const struct file_map *m, long got)
+{
+	unsigned long end = PAGE_ALIGN(got);
+	long ret = 0;
+
+	if (end)
+		ret = here(__NR_mprotect, m->at, end, m->prot, 0, 0);
+	if (!ret && end < m->size)
+		ret = here(__NR_mprotect, m->at + end, m->size - end, PROT_NONE,
+			   0, 0);
+	return ret;
+}
+
+/* Both sides get the mapping, or neither. */
+static long place(struct mattx_thread *thread, struct file_map *m)
+{
+	u64 flags = (m->flags & (MAP_TYPE | MAP_NORESERVE)) | MAP_FIXED;
+	long ret;
+
+	ret = at_home(thread, __NR_mmap, m->addr, m->len, m->prot, flags, m->fd,
+		      m->off);
+	if (ret != m->addr)
+		return ret < 0 ? ret : -ENOMEM;
+	if (m->at != m->addr) {
+		ret = here(__NR_mremap, m->at, m->size, m->size,
+			   MREMAP_MAYMOVE | MREMAP_FIXED, m->addr);
+		if (ret < 0) {
+			at_home(thread, __NR_munmap, m->addr, m->len, 0, 0, 0, 0);
+			return ret;
+		}
+	}
+	m->at = 0;
+	mattx_guest_set_range(thread->gang, m->addr, m->addr + m->size, true);
+	return m->addr;
+}
+
+static bool is_restart(long ret)
+{
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+	       ret == -ERESTARTNOHAND || ret == -EINTR;
+}
+
+/* A place of its own, or the one that was asked for if that must be free. */
+static unsigned long reserve(const struct file_map *m)
+{
+	bool fixed = m->flags & MAP_FIXED && !(m->flags & MAP_FIXED_NOREPLACE);
+
+	return vm_mmap(
+		NULL, fixed ? 0 : m->addr, m->size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | (m->flags & MAP_FIXED_NOREPLACE),
+		0);
+}
+
+static long map_file(struct mattx_thread *thread, struct file_map *m)
+{
+	long ret;
+
+	m->at = reserve(m);
+	if (IS_ERR_VALUE(m->at))
+		return m->at;
+	if (!(m->flags & MAP_FIXED))
+		m->addr = m->at;
+	ret = copy_contents(thread, m);
+	if (is_restart(ret))
+		ret = -ERESTARTNOINTR;
+	else if (ret < 0)
+		ret = IN_THE_WAY; /* the kernel at home knows what mmap() says to that */
+	else
+		ret = protect_contents(m, ret) ?: place(thread, m);
+	if (m->at)
+		vm_munmap(m->at, m->size);
+	return ret;
+}
+
+static const char *file_obstacle(const struct file_map *m)
+{
+	if ((m->flags & MAP_TYPE) != MAP_PRIVATE)
+		return "shared memory";
+	if (m->flags & ~(MAP_TYPE | MAP_FIXED | MAP_FIXED_NOREPLACE | HARMLESS))
+		return "a file is mapped in another way";
+	if (!m->len || !PAGE_ALIGNED(m->off) || m->len > CONTENTS_MAX ||
+	    (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) &&
+	     (!PAGE_ALIGNED(m->addr) || m->addr + m->size < m->addr)))
+		return "a large file is mapped";
+	return NULL;
+}
+
+static long do_mmap_file(struct mattx_thread *thread, const struct pt_regs *regs)
+{
+	struct file_map m = {
+		.addr = regs->di,
+		.len = regs->si,
+		.size = PAGE_ALIGN(regs->si),
+		.prot = regs->dx,
+		.flags = regs->r10,
+		.fd = regs->r8,
+		.off = regs->r9,
+	};
+	const char *obstacle = file_obstacle(&m);
+	long ret;
+
+	if (m.flags & MAP_FIXED_NOREPLACE)
+		m.flags |= MAP_FIXED;
+	if (obstacle)
+		return mattx_go_home(thread, __NR_mmap, obstacle);
+	ret = map_file(thread, &m);
+	if (ret == IN_THE_WAY)
+		return mattx_go_home(thread, __NR_mmap, "a file is mapped");
+	return ret;
+}
+
+/* -------------------------------------------------------- anonymous memory */
+
+/* Over a range of a file: there as here. */
+static long map_over(struct mattx_thread *thread, const struct pt_regs *regs)
+{
+	long ret;
+
+	ret = at_home(thread, __NR_mmap, regs->di, regs->si, regs->dx,
+		      regs->r10 & (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS |
+				   MAP_NORESERVE),
+		      -1, 0);
+	if (ret == IN_THE_WAY)
+		return mattx_go_home(thread, __NR_mmap,
+				     "over a mapping of a file");
+	if (ret < 0)
+		return ret;
+	ret = mattx_call_here(__NR_mmap, regs);
+	if (ret == regs->di)
+		mattx_guest_set_range(thread->gang, ret,
+				      ret + PAGE_ALIGN(regs->si), false);
+	return ret;
+}
+
+MATTX_HANDLER(mattx_do_mmap)
+{
+	unsigned long flags = regs->r10;
+
+	if (!(flags & MAP_ANONYMOUS))
+		return do_mmap_file(thread, regs);
+	if ((flags & MAP_TYPE) != MAP_PRIVATE)
+		return mattx_go_home(thread, __NR_mmap, "shared memory");
+	if (flags & MAP_HUGETLB)
+		return mattx_go_home(thread, __NR_mmap, "huge pages");
+	if (flags & MAP_FIXED && is_special(thread, regs->di, regs->si))
+		return map_over(thread, regs);
+	return mattx_call_here(__NR_mmap, regs);
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+/* munmap and mprotect. Home may lack what was mapped here since: it knows when it is back. */
+MATTX_HANDLER(mattx_do_range)
+{
+	u32 nr = number(regs);
+	long ret;
+
+	if (!is_special(thread, regs->di, regs->si))
+		return mattx_call_here(nr, regs);
+	ret = at_home(thread, nr, regs->di, regs->si, regs->dx, 0, 0, 0);
+	if (ret == IN_THE_WAY || ret == -ENOMEM)
+		return mattx_go_home(thread, nr, "a mapping of a file");
+	if (ret)
+		return ret;
+	ret = mattx_call_here(nr, regs);
+	if (!ret && nr == __NR_munmap)
+		mattx_guest_set_range(thread->gang, regs->di,
+				      regs->di + PAGE_ALIGN(regs->si), false);
+	return ret;
+}
+
+static long not_special(struct mattx_thread *thread, const struct pt_regs *regs)
+{
+	if (is_special(thread, regs->di, regs->si))
+		return mattx_go_home(thread, number(regs), "a mapping of a file");
+	return mattx_call_here(number(regs), regs);
+}
+
+MATTX_HANDLER(mattx_do_mremap)
+{
+	bool fixed = regs->r10 & MREMAP_FIXED;
+
+	if (is_special(thread, regs->di, max_t(unsigned long, regs->si, 1)) ||
+	    (fixed && is_special(thread, regs->r8, regs->dx)))
+		return mattx_go_home(thread, number(regs), "a mapping of a file");
+	return mattx_call_here(number(regs), regs);
+}
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
+
+MATTX_HANDLER(mattx_do_madvise)
+{
+	switch ((s32)regs->dx) {
+	case MADV_GUARD_INSTALL:
+	case MADV_GUARD_REMOVE:
+		return mattx_go_home(thread, number(regs), "guard pages");
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+		return not_special(thread, regs);
+	case MADV_HWPOISON:
+	case MADV_SOFT_OFFLINE:
+		return mattx_go_home(thread, number(regs), "this advice");
+	default:
+		return mattx_call_here(number(regs), regs);
+	}
+}

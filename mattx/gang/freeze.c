@@ -92,6 +92,10 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		}
 		if (!thread)
 			thread = mattx_thread_add(gang, task, GFP_ATOMIC);
+		if (IS_ERR(thread)) {
+			new ++; /* just cloned: look again */
+			continue;
+		}
 		if (!thread) {
 			say(cause, "no memory");
 			err = -ENOMEM;

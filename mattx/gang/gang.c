@@ -278,16 +278,10 @@ int mattx_gang_for_each(int (*fn)(struct mattx_gang *gang, void *arg), void *arg
 
 /* ---------------------------------------------------------------- threads */
 
-/**
- * mattx_thread_add() - make a task a member
- *
- * Context: any, when @gfp says so. Return: the thread, owned by the gang's list, or NULL.
- */
-struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
-				      struct task_struct *task, gfp_t gfp)
+static struct mattx_thread *thread_alloc(struct mattx_gang *gang,
+					 struct task_struct *task, gfp_t gfp)
 {
 	struct mattx_thread *thread = kzalloc(sizeof(*thread), gfp);
-	unsigned long flags;
 
 	if (!thread)
 		return NULL;
@@ -305,16 +299,50 @@ struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
 	init_task_work(&thread->fatal_work, mattx_core_work);
 	init_waitqueue_head(&thread->wait);
 	spin_lock_init(&thread->lock);
+	INIT_LIST_HEAD(&thread->node);
 	INIT_LIST_HEAD(&thread->jobs);
 	INIT_LIST_HEAD(&thread->signals);
+	return thread;
+}
+
+/* Return: whether the task was no member of any gang, and now is. */
+static bool thread_insert(struct mattx_thread *thread)
+{
+	struct mattx_gang *gang = thread->gang;
+	unsigned long flags;
+	bool is_new;
 
 	spin_lock_irqsave(&gang->lock, flags);
-	list_add_tail(&thread->node, &gang->threads);
-	gang->nr_threads++;
+	spin_lock(&threads_lock);
+	is_new = !mattx_thread_find(thread->task);
+	if (is_new) {
+		hash_add_rcu(threads_by_task, &thread->by_task,
+			     (unsigned long)thread->task);
+		list_add_tail(&thread->node, &gang->threads);
+		gang->nr_threads++;
+	}
+	spin_unlock(&threads_lock);
 	spin_unlock_irqrestore(&gang->lock, flags);
-	spin_lock_irqsave(&threads_lock, flags);
-	hash_add_rcu(threads_by_task, &thread->by_task, (unsigned long)task);
-	spin_unlock_irqrestore(&threads_lock, flags);
+	return is_new;
+}
+
+/**
+ * mattx_thread_add() - make a task a member
+ *
+ * A thread that has just been cloned is found both by who looks for all threads and by
+ * the tracepoint: the second finds it a member already.
+ * Context: any, when @gfp says so. Return: the thread, owned by the gang's list;
+ * NULL: no memory; -EEXIST: it is a member.
+ */
+struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
+				      struct task_struct *task, gfp_t gfp)
+{
+	struct mattx_thread *thread = thread_alloc(gang, task, gfp);
+
+	if (thread && !thread_insert(thread)) {
+		mattx_thread_put(thread);
+		return ERR_PTR(-EEXIST);
+	}
 	return thread;
 }
 
@@ -623,6 +651,8 @@ static void on_fork(void *data, struct task_struct *parent,
 	if (!body && !guest)
 		return;
 	added = mattx_thread_add(thread->gang, child, GFP_ATOMIC);
+	if (IS_ERR(added))
+		return; /* a freeze was faster, and queues what is to be queued */
 	if (!added) {
 		pr_err("PID %d: no memory for a thread of a gang, it is killed\n",
 		       task_pid_nr(parent));

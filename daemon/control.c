@@ -33,12 +33,15 @@
 
 struct client {
 	struct client *next;
-	struct bufferevent *bev;
+	struct bufferevent *bev; /* NULL: client_inside() */
 	uid_t uid;
 	bool asked; /* its request was read */
 	bool last;  /* its last reply is in the buffer */
 	void (*gone)(void *arg);
 	void *arg;
+	/* of client_inside() */
+	void (*end)(int error, const char *cause, void *arg);
+	void *end_arg;
 };
 
 static struct client *clients;
@@ -60,7 +63,8 @@ static void client_free(struct client *client)
 	*at = client->next;
 	if (client->gone)
 		client->gone(client->arg);
-	bufferevent_free(client->bev);
+	if (client->bev)
+		bufferevent_free(client->bev);
 	free(client);
 }
 
@@ -73,10 +77,11 @@ void client_waits(struct client *client, void (*gone)(void *arg), void *arg)
 void client_send(struct client *client, const char *key,
 		 struct json_object *value, bool droppable)
 {
-	struct evbuffer *out = bufferevent_get_output(client->bev);
 	struct json_object *line;
+	struct evbuffer *out;
 
-	if (client->last || (droppable && evbuffer_get_length(out))) {
+	out = client->bev ? bufferevent_get_output(client->bev) : NULL;
+	if (!out || client->last || (droppable && evbuffer_get_length(out))) {
 		json_object_put(value);
 		return;
 	}
@@ -100,15 +105,57 @@ static void client_last(struct client *client, const char *key,
 	client->last = true;
 }
 
+/* ------------------------------------------------------- clients inside */
+
+static void free_later(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	client_free(arg);
+}
+
+/* Whoever has said the last word may still look at the client. */
+static void inside_last(struct client *client, int error, const char *cause)
+{
+	struct timeval now = { 0 };
+
+	client->gone = NULL;
+	client->last = true;
+	client->end(error, cause, client->end_arg);
+	event_base_once(self.base, -1, EV_TIMEOUT, free_later, client, &now);
+}
+
+struct client *client_inside(void (*end)(int error, const char *cause, void *arg),
+			     void *arg)
+{
+	struct client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return NULL;
+	client->asked = true;
+	client->end = end;
+	client->end_arg = arg;
+	client->next = clients;
+	clients = client;
+	return client;
+}
+
+/* ---------------------------------------------------------- the last word */
+
 void client_ok(struct client *client, struct json_object *result)
 {
-	client_last(client, "ok", result);
+	if (client->bev) {
+		client_last(client, "ok", result);
+		return;
+	}
+	json_object_put(result);
+	inside_last(client, 0, "");
 }
 
 void client_error(struct client *client, pid_t pid, const char *node, int error,
 		  const char *fmt, ...)
 {
-	struct json_object *value = json_object_new_object();
+	struct json_object *value;
 	char cause[512];
 	va_list ap;
 
@@ -116,6 +163,11 @@ void client_error(struct client *client, pid_t pid, const char *node, int error,
 	vsnprintf(cause, sizeof(cause), fmt, ap);
 	va_end(ap);
 	text_clean(cause);
+	if (!client->bev) {
+		inside_last(client, error, cause);
+		return;
+	}
+	value = json_object_new_object();
 	if (pid)
 		json_object_object_add(value, "pid", json_object_new_int64(pid));
 	if (node && node[0])

@@ -18,6 +18,15 @@ int control_init(const char *path, char *cause, size_t cause_len);
 void control_exit(void);
 
 /**
+ * client_inside() - a client without a connection: this daemon itself, for root
+ * @end: told the last word, once; not when this daemon ends before it
+ * Whatever is sent to it before is not kept. It frees itself.
+ * Return: NULL when out of memory.
+ */
+struct client *client_inside(void (*end)(int error, const char *cause, void *arg),
+			     void *arg);
+
+/**
  * client_uid() - who asks, by SO_PEERCRED
  */
 uid_t client_uid(const struct client *client);

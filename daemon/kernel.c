@@ -418,6 +418,22 @@ static int on_family(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_OK;
 }
 
+/*
+ * What is written to /proc/mattx/admin is sent to the listener. When that is closed,
+ * however this daemon ends, those who wait are told.
+ */
+static int serve_admin(char *cause, size_t cause_len)
+{
+	struct answer answer = { .cause = cause, .cause_len = cause_len };
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
+	struct nlmsghdr *nlh;
+
+	nlh = request(buf, family_id, MATTX_CMD_ADMIN_SERVE, NLM_F_ACK);
+	mnl_attr_put_u32(nlh, MATTX_A_ADMIN_PORT,
+			 mnl_socket_get_portid(listener));
+	return ask_module(nlh, &answer);
+}
+
 static int find_family(char *cause, size_t cause_len)
 {
 	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
@@ -449,7 +465,7 @@ static int find_family(char *cause, size_t cause_len)
 	if (mnl_socket_setsockopt(listener, NETLINK_ADD_MEMBERSHIP,
 				  &joined_group, sizeof(joined_group)) < 0)
 		return cause_set(cause, cause_len, errno, "netlink events: %m");
-	return 0;
+	return serve_admin(cause, cause_len);
 }
 
 /* ---------------------------------------------------------------- events */
@@ -490,12 +506,13 @@ static void module_event(const struct nlmsghdr *nlh)
 {
 	const struct genlmsghdr *genl = mnl_nlmsg_get_payload(nlh);
 	struct nlattr *attrs[MATTX_A_MAX + 1] = { 0 };
-	char cause[MATTX_CAUSE_MAX];
+	char cause[MATTX_CAUSE_MAX], name[MATTX_NAME_MAX];
 	uint64_t gang;
 	uint32_t node;
 
 	mnl_attr_parse(nlh, sizeof(*genl), keep_attr, attrs);
 	get_text(attrs, MATTX_A_CAUSE, cause, sizeof(cause));
+	get_text(attrs, MATTX_A_ADMIN_NODE, name, sizeof(name));
 	node = get_u32(attrs, MATTX_A_NODE_ID, 0);
 	gang = get_u64(attrs, MATTX_A_GANG_ID);
 	switch (genl->cmd) {
@@ -509,6 +526,11 @@ static void module_event(const struct nlmsghdr *nlh)
 	case MATTX_CMD_EV_GANG_END:
 		events->gang_end(gang, get_u32(attrs, MATTX_A_GANG_ROLE, 0),
 				 get_u32(attrs, MATTX_A_GANG_PID, 0), cause);
+		break;
+	case MATTX_CMD_EV_ADMIN:
+		events->admin(get_u32(attrs, MATTX_A_ADMIN_ORDER, 0),
+			      get_u32(attrs, MATTX_A_ADMIN_VERB, 0),
+			      get_u32(attrs, MATTX_A_GANG_PID, 0), name);
 		break;
 	}
 }
@@ -706,6 +728,23 @@ int kernel_link_set(uint32_t id, int fd, bool tls, char *cause, size_t cause_len
 	return ask_module(nlh, &answer);
 }
 
+int kernel_node_facts(uint32_t id, const struct kernel_facts *facts)
+{
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
+	struct answer answer = { 0 };
+	struct nlmsghdr *nlh;
+
+	if (fake)
+		return 0;
+	nlh = request(buf, family_id, MATTX_CMD_NODE_FACTS, NLM_F_ACK);
+	mnl_attr_put_u32(nlh, MATTX_A_NODE_ID, id);
+	mnl_attr_put_strz(nlh, MATTX_A_NODE_ADDRESS, facts->address);
+	mnl_attr_put_u32(nlh, MATTX_A_NODE_CPUS, facts->cpus);
+	mnl_attr_put_u32(nlh, MATTX_A_NODE_LOAD, facts->load);
+	mnl_attr_put_u64(nlh, MATTX_A_NODE_FREE, facts->free);
+	return ask_module(nlh, &answer);
+}
+
 struct node_walk {
 	kernel_node_fn fn;
 	void *arg;
@@ -885,5 +924,23 @@ int kernel_fault(uint32_t point, uint32_t count, char *cause, size_t cause_len)
 	nlh = request(buf, family_id, MATTX_CMD_FAULT_SET, NLM_F_ACK);
 	mnl_attr_put_u32(nlh, MATTX_A_FAULT_POINT, point);
 	mnl_attr_put_u32(nlh, MATTX_A_FAULT_COUNT, count);
+	return ask_module(nlh, &answer);
+}
+
+/* ----------------------------------------------------------------- admin */
+
+int kernel_admin_done(uint32_t order, int error)
+{
+	char buf[MESSAGE_MAX] __attribute__((aligned(MNL_ALIGNTO)));
+	struct answer answer = { 0 };
+	struct nlmsghdr *nlh;
+
+	if (fake)
+		return 0;
+	if (error < 0 || error > MATTX_ERRNO_MAX)
+		error = EIO;
+	nlh = request(buf, family_id, MATTX_CMD_ADMIN_DONE, NLM_F_ACK);
+	mnl_attr_put_u32(nlh, MATTX_A_ADMIN_ORDER, order);
+	mnl_attr_put_u32(nlh, MATTX_A_ADMIN_ERRNO, error);
 	return ask_module(nlh, &answer);
 }

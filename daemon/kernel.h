@@ -36,12 +36,21 @@ struct kernel_gang {
 	char cause[MATTX_CAUSE_MAX];
 };
 
+/* What /proc/mattx/nodes says of a node. */
+struct kernel_facts {
+	char address[MATTX_ADDRESS_MAX]; /* without port, "": not known */
+	uint32_t cpus, load;		 /* load: in hundredths */
+	uint64_t free;			 /* bytes */
+};
+
 struct kernel_events {
 	void (*link_down)(uint32_t node, const char *cause);
 	void (*want_home)(uint64_t gang, uint32_t node, int reason,
 			  const char *cause);
 	void (*gang_end)(uint64_t gang, uint32_t role, int pid,
 			 const char *cause);
+	/* written to /proc/mattx/admin; @node: "" with EXPEL */
+	void (*admin)(uint32_t order, uint32_t verb, int pid, const char *node);
 	void (*gone)(void); /* the module was unloaded */
 	void (*back)(void); /* it was loaded again: all that it knew is lost */
 	void (*lost)(void); /* events were lost: look again */
@@ -79,6 +88,13 @@ int kernel_node_get(uint32_t id, struct kernel_node *node);
  */
 int kernel_link_set(uint32_t id, int fd, bool tls, char *cause, size_t cause_len);
 int kernel_fault(uint32_t point, uint32_t count, char *cause, size_t cause_len);
+
+int kernel_node_facts(uint32_t id, const struct kernel_facts *facts);
+/**
+ * kernel_admin_done() - an order was carried out (0) or refused (a positive errno)
+ * Return: also -ENOENT: who gave it does not wait any more.
+ */
+int kernel_admin_done(uint32_t order, int error);
 
 typedef void (*kernel_node_fn)(const struct kernel_node *node, void *arg);
 int kernel_nodes(kernel_node_fn fn, void *arg);

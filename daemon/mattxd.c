@@ -20,6 +20,7 @@
 
 #include <event2/event.h>
 
+#include "admin.h"
 #include "auth.h"
 #include "config.h"
 #include "control.h"
@@ -275,6 +276,7 @@ static const struct kernel_events events = {
 	.link_down = on_link_down,
 	.want_home = on_want_home,
 	.gang_end = on_gang_end,
+	.admin = admin_order,
 	.gone = on_gone,
 	.back = on_back,
 	.lost = on_lost,

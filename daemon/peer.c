@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -224,6 +225,36 @@ int peer_decide(struct conn *conn)
 	return 0;
 }
 
+/* What /proc/mattx/nodes says of @peer. Nothing else needs it, so it may fail. */
+static void tell_facts(const struct peer *peer)
+{
+	struct kernel_facts facts = {
+		.cpus = peer->ping.cpus,
+		.load = peer->ping.load,
+		.free = peer->ping.mem_available,
+	};
+
+	if (peer->info.addr_len)
+		getnameinfo((const struct sockaddr *)&peer->info.addr,
+			    peer->info.addr_len, facts.address,
+			    sizeof(facts.address), NULL, 0, NI_NUMERICHOST);
+	if (self.instance)
+		kernel_node_facts(peer->info.id, &facts);
+}
+
+static struct ping own_load(void)
+{
+	struct facts facts;
+
+	facts_now(&facts);
+	return (struct ping){
+		.load = facts.load,
+		.cpus = facts.cpus,
+		.mem_total = facts.mem_total,
+		.mem_available = facts.mem_available,
+	};
+}
+
 /* ------------------------------------------------------------ who is who */
 
 /* End what the module shares with the instance that it knows. */
@@ -278,6 +309,7 @@ static int meet(struct peer *peer, const struct hello *theirs, char *cause,
 		.mem_total = theirs->facts.mem_total,
 		.mem_available = theirs->facts.mem_available,
 	};
+	tell_facts(peer);
 	return 0;
 }
 
@@ -291,18 +323,10 @@ static void send_message(struct peer *peer, const void *buf, size_t len)
 
 static void send_ping(struct peer *peer)
 {
+	struct ping ping = own_load();
 	unsigned char buf[MSG_BUF];
-	struct facts facts;
-	struct ping ping;
 
-	facts_now(&facts);
-	ping = (struct ping){
-		.load = facts.load,
-		.cpus = facts.cpus,
-		.mem_total = facts.mem_total,
-		.mem_available = facts.mem_available,
-		.link = peer->link_up,
-	};
+	ping.link = peer->link_up;
 	peer->pinged_at = now_ms();
 	send_message(peer, buf, msg_ping_write(buf, &ping));
 }
@@ -361,6 +385,7 @@ static int got_ping(struct peer *peer, const void *payload, size_t len,
 	if (ret)
 		return ret;
 	peer->link_denied = peer->ping.link ? 0 : peer->link_denied + 1;
+	tell_facts(peer);
 	return 0;
 }
 
@@ -686,12 +711,25 @@ void peer_link_lost(uint32_t id, const char *cause)
 
 /* ------------------------------------------------------------------ tick */
 
+static void self_tick(struct peer *me)
+{
+	if (now_ms() - me->pinged_at < PEER_PING_MS)
+		return;
+	me->pinged_at = now_ms();
+	me->ping = own_load();
+	tell_facts(me);
+}
+
 static void peer_tick(struct peer *peer)
 {
 	int64_t now = now_ms();
 
-	if (peer->self || !self.instance)
+	if (!self.instance)
 		return;
+	if (peer->self) {
+		self_tick(peer);
+		return;
+	}
 	if (peer->control && now - peer->seen_at > PEER_SILENT_MS)
 		control_end(peer, "is silent");
 	if (peer->control && now - peer->pinged_at >= PEER_PING_MS)

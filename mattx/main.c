@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* MattX: processes that move to another machine and never notice. Load and unload. */
 #include <linux/module.h>
+#include "admin.h"
 #include "gang/internal.h"
 #include "main.h"
 #include "netlink.h"
 #include "wormhole/hooks.h"
 #include "wormhole/link.h"
 #include "wormhole/rpc.h"
+
+bool mattx_debugging;
 
 static int __init mattx_init(void)
 {
@@ -30,16 +33,26 @@ static int __init mattx_init(void)
 	err = mattx_peer_init();
 	if (err)
 		goto err_rpc;
-	err = mattx_netlink_init();
+	err = mattx_admin_init();
 	if (err)
 		goto err_peer;
+	err = mattx_netlink_init();
+	if (err)
+		goto err_admin;
 	err = mattx_chardev_init();
 	if (err)
 		goto err_netlink;
+	err = mattx_proc_init();
+	if (err)
+		goto err_chardev;
 	return 0;
 
+err_chardev:
+	mattx_chardev_exit();
 err_netlink:
 	mattx_netlink_exit();
+err_admin:
+	mattx_admin_exit();
 err_peer:
 	mattx_peer_exit();
 err_rpc:
@@ -55,8 +68,10 @@ err_body:
 
 static void __exit mattx_exit(void)
 {
+	mattx_proc_exit();
 	mattx_chardev_exit();
 	mattx_netlink_exit();
+	mattx_admin_exit();
 	mattx_peer_exit();
 	mattx_rpc_exit();
 	mattx_hooks_exit();

@@ -13,6 +13,7 @@
 #include <net/genetlink.h>
 #include <uapi/mattx.h>
 
+#include "admin.h"
 #include "compat.h"
 #include "fault.h"
 #include "netlink.h"
@@ -46,6 +47,24 @@ static const struct nla_policy thread_get_policy[MATTX_A_GANG_ROLE + 1] = {
 static const struct nla_policy fault_set_policy[MATTX_A_FAULT_COUNT + 1] = {
 	[MATTX_A_FAULT_POINT] = { .type = NLA_U32 },
 	[MATTX_A_FAULT_COUNT] = { .type = NLA_U32 },
+};
+
+static const struct nla_policy node_facts_policy[MATTX_A_NODE_FREE + 1] = {
+	[MATTX_A_NODE_ID] = NLA_POLICY_MIN(NLA_U32, 1),
+	[MATTX_A_NODE_ADDRESS] = { .type = NLA_NUL_STRING,
+				   .len = MATTX_ADDRESS_MAX - 1 },
+	[MATTX_A_NODE_CPUS] = { .type = NLA_U32 },
+	[MATTX_A_NODE_LOAD] = { .type = NLA_U32 },
+	[MATTX_A_NODE_FREE] = { .type = NLA_U64 },
+};
+
+static const struct nla_policy admin_serve_policy[MATTX_A_ADMIN_PORT + 1] = {
+	[MATTX_A_ADMIN_PORT] = NLA_POLICY_MIN(NLA_U32, 1),
+};
+
+static const struct nla_policy admin_done_policy[MATTX_A_ADMIN_ERRNO + 1] = {
+	[MATTX_A_ADMIN_ORDER] = NLA_POLICY_MIN(NLA_U32, 1),
+	[MATTX_A_ADMIN_ERRNO] = NLA_POLICY_MAX(NLA_U32, MATTX_ERRNO_MAX),
 };
 
 /* -------------------------------------------------------------- commands */
@@ -122,6 +141,46 @@ static int set_fault(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	return mattx_fault_set(nla_get_u32(info->attrs[MATTX_A_FAULT_POINT]),
 			       nla_get_u32(info->attrs[MATTX_A_FAULT_COUNT]));
+}
+
+static int set_facts(struct sk_buff *skb, struct genl_info *info)
+{
+	struct mattx_facts facts = {};
+
+	if (missing(info, MATTX_A_NODE_ID) ||
+	    missing(info, MATTX_A_NODE_ADDRESS) ||
+	    missing(info, MATTX_A_NODE_CPUS) ||
+	    missing(info, MATTX_A_NODE_LOAD) || missing(info, MATTX_A_NODE_FREE))
+		return -EINVAL;
+	nla_strscpy(facts.address, info->attrs[MATTX_A_NODE_ADDRESS],
+		    sizeof(facts.address));
+	facts.cpus = nla_get_u32(info->attrs[MATTX_A_NODE_CPUS]);
+	facts.load = nla_get_u32(info->attrs[MATTX_A_NODE_LOAD]);
+	facts.free = nla_get_u64(info->attrs[MATTX_A_NODE_FREE]);
+	return mattx_node_facts_set(nla_get_u32(info->attrs[MATTX_A_NODE_ID]),
+				    &facts);
+}
+
+static int serve_admin(struct sk_buff *skb, struct genl_info *info)
+{
+	if (missing(info, MATTX_A_ADMIN_PORT))
+		return -EINVAL;
+	if (!net_eq(genl_info_net(info), &init_net)) {
+		NL_SET_ERR_MSG(info->extack,
+			       "not in the initial network namespace");
+		return -EINVAL;
+	}
+	mattx_admin_serve(nla_get_u32(info->attrs[MATTX_A_ADMIN_PORT]));
+	return 0;
+}
+
+static int answer_admin(struct sk_buff *skb, struct genl_info *info)
+{
+	if (missing(info, MATTX_A_ADMIN_ORDER) ||
+	    missing(info, MATTX_A_ADMIN_ERRNO))
+		return -EINVAL;
+	return mattx_admin_answer(nla_get_u32(info->attrs[MATTX_A_ADMIN_ORDER]),
+				  nla_get_u32(info->attrs[MATTX_A_ADMIN_ERRNO]));
 }
 
 /* ----------------------------------------------------------------- dumps */
@@ -310,6 +369,25 @@ void mattx_event_link_down(u32 peer, const char *cause)
 		event_send(skb, head);
 }
 
+int mattx_event_admin(u32 port, u32 order, u32 verb, s32 pid, const char *node)
+{
+	struct sk_buff *skb;
+	void *head;
+
+	skb = event_new(MATTX_CMD_EV_ADMIN, &head, NULL);
+	if (!skb)
+		return -ENOMEM;
+	if (nla_put_u32(skb, MATTX_A_ADMIN_ORDER, order) ||
+	    nla_put_u32(skb, MATTX_A_ADMIN_VERB, verb) ||
+	    nla_put_u32(skb, MATTX_A_GANG_PID, pid) ||
+	    (node && nla_put_string(skb, MATTX_A_ADMIN_NODE, node))) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, head);
+	return genlmsg_unicast(&init_net, skb, port);
+}
+
 /* ---------------------------------------------------------------- family */
 
 static const struct genl_ops mattx_ops[] = {
@@ -362,6 +440,27 @@ static const struct genl_ops mattx_ops[] = {
 		.doit = set_fault,
 		.policy = fault_set_policy,
 		.maxattr = ARRAY_SIZE(fault_set_policy) - 1,
+	},
+	{
+		.cmd = MATTX_CMD_NODE_FACTS,
+		.flags = GENL_ADMIN_PERM,
+		.doit = set_facts,
+		.policy = node_facts_policy,
+		.maxattr = ARRAY_SIZE(node_facts_policy) - 1,
+	},
+	{
+		.cmd = MATTX_CMD_ADMIN_SERVE,
+		.flags = GENL_ADMIN_PERM,
+		.doit = serve_admin,
+		.policy = admin_serve_policy,
+		.maxattr = ARRAY_SIZE(admin_serve_policy) - 1,
+	},
+	{
+		.cmd = MATTX_CMD_ADMIN_DONE,
+		.flags = GENL_ADMIN_PERM,
+		.doit = answer_admin,
+		.policy = admin_done_policy,
+		.maxattr = ARRAY_SIZE(admin_done_policy) - 1,
 	},
 };
 

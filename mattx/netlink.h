@@ -19,6 +19,14 @@ void mattx_event_want_home(u64 id, u32 peer, u32 nr, const char *cause);
 void mattx_event_gang_end(u64 id, u32 role, s32 pid, const char *cause);
 void mattx_event_link_down(u32 peer, const char *cause);
 
+/**
+ * mattx_event_admin() - an order for mattxd, to its port and nobody else
+ * @node: NULL: none
+ * Context: process. Return: 0; -ECONNREFUSED when there is no such socket; -EAGAIN
+ * when its buffer is full; -ENOMEM.
+ */
+int mattx_event_admin(u32 port, u32 order, u32 verb, s32 pid, const char *node);
+
 /*
  * Written by gang/gang.c: dumps of MATTX_CMD_GANG_GET and MATTX_CMD_THREAD_GET.
  * genl_dumpit_info(cb)->attrs has the request; a message is begun with

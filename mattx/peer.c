@@ -190,6 +190,24 @@ int mattx_peer_del(u32 id)
 	return err;
 }
 
+int mattx_node_facts_set(u32 id, const struct mattx_facts *facts)
+{
+	struct mattx_peer *peer;
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&peers_lock, flags);
+	peer = find_locked(id);
+	if (peer)
+		peer->facts = *facts;
+	else if (id == local.id)
+		local.facts = *facts;
+	else
+		err = -ENOENT;
+	spin_unlock_irqrestore(&peers_lock, flags);
+	return err;
+}
+
 bool mattx_peer_info(unsigned int index, struct mattx_peer_info *info)
 {
 	struct mattx_session *s;
@@ -205,6 +223,7 @@ bool mattx_peer_info(unsigned int index, struct mattx_peer_info *info)
 		info->id = peer->id;
 		info->instance = peer->instance;
 		strscpy(info->name, peer->name, sizeof(info->name));
+		info->facts = peer->facts;
 		info->up = mattx_peer_up(peer);
 		s = &peer->session;
 		info->bytes_in = READ_ONCE(s->bytes_in);

@@ -19,6 +19,14 @@
 struct mattx_conn;
 struct socket;
 
+/* What the daemon says of a node; shown by /proc/mattx/nodes and used for nothing else. */
+struct mattx_facts {
+	char address[MATTX_ADDRESS_MAX]; /* "": not told yet */
+	u32 cpus;
+	u32 load; /* of the last minute, in hundredths */
+	u64 free; /* bytes */
+};
+
 /**
  * struct mattx_session - what joins our instance and one instance of a node
  *
@@ -64,6 +72,7 @@ struct mattx_peer {
 	u32 id;
 	u64 instance;
 	char name[MATTX_NAME_MAX]; /* under the table's lock */
+	struct mattx_facts facts;  /* the same */
 
 	struct mutex door; /* serialises connecting, breaking and ending */
 	struct mattx_conn *conn;   /* under door and session.lock */
@@ -76,6 +85,7 @@ struct mattx_local {
 	u32 id; /* 0: not told yet */
 	u64 instance;
 	char name[MATTX_NAME_MAX];
+	struct mattx_facts facts;
 };
 
 void mattx_local_get(struct mattx_local *local);
@@ -93,11 +103,18 @@ int mattx_peer_set(u32 id, u64 instance, const char *name);
  */
 int mattx_peer_del(u32 id);
 
+/**
+ * mattx_node_facts_set() - the daemon says how a node is, this one or another
+ * Context: any. Return: 0 or -ENOENT.
+ */
+int mattx_node_facts_set(u32 id, const struct mattx_facts *facts);
+
 struct mattx_peer_info {
 	u32 id;
 	u64 instance;
 	bool up;
 	char name[MATTX_NAME_MAX];
+	struct mattx_facts facts;
 	u64 bytes_in, bytes_out, frames_in, frames_out, frames_resent,
 		connections;
 	u64 queued_bytes;

@@ -22,6 +22,8 @@
 #define MATTX_ABI	1
 #define MATTX_NAME_MAX	64  /* node name with its NUL: HOST_NAME_MAX */
 #define MATTX_CAUSE_MAX 128 /* a cause in words, with its NUL */
+#define MATTX_ADDRESS_MAX 46 /* a node's address in words: INET6_ADDRSTRLEN */
+#define MATTX_ERRNO_MAX 511 /* above it are numbers that no process may see */
 
 /* ------------------------------------------------------------------ ioctl */
 
@@ -248,6 +250,13 @@ enum mattx_cmd {
 	MATTX_CMD_EV_LINK_DOWN, /* NODE_ID, CAUSE */
 	MATTX_CMD_EV_WANT_HOME, /* GANG_ID, NODE_ID, GANG_REASON (syscall nr), CAUSE */
 	MATTX_CMD_EV_GANG_END, /* GANG_ID, GANG_ROLE, GANG_PID, CAUSE */
+	/* /proc/mattx */
+	MATTX_CMD_NODE_FACTS, /* NODE_ID, NODE_ADDRESS, NODE_CPUS, NODE_LOAD,
+				 * NODE_FREE: what "nodes" there says of it */
+	MATTX_CMD_ADMIN_SERVE, /* ADMIN_PORT: orders written to "admin" go there */
+	MATTX_CMD_EV_ADMIN, /* to that port only: ADMIN_ORDER, ADMIN_VERB, GANG_PID,
+				 * and ADMIN_NODE with MIGRATE */
+	MATTX_CMD_ADMIN_DONE, /* ADMIN_ORDER, ADMIN_ERRNO: its answer */
 	__MATTX_CMD_MAX
 };
 #define MATTX_CMD_MAX (__MATTX_CMD_MAX - 1)
@@ -280,9 +289,24 @@ enum mattx_attr {
 	MATTX_A_THREAD_TID,   /* u32 */
 	MATTX_A_THREAD_STATE, /* string: runs, waits in NAME, parked, ... */
 	MATTX_A_PAD,
+	MATTX_A_NODE_ADDRESS, /* string, without port; "": not known */
+	MATTX_A_NODE_CPUS,    /* u32: online */
+	MATTX_A_NODE_LOAD,    /* u32: of the last minute, in hundredths */
+	MATTX_A_NODE_FREE,    /* u64: bytes of memory that can be had */
+	MATTX_A_ADMIN_PORT,   /* u32: netlink port of a generic netlink socket */
+	MATTX_A_ADMIN_ORDER,  /* u32: number of the order, not 0 */
+	MATTX_A_ADMIN_VERB,   /* u32 enum mattx_admin_verb */
+	MATTX_A_ADMIN_NODE,   /* string, as it was written: name, number, "home" */
+	MATTX_A_ADMIN_ERRNO,  /* u32: 0: done */
 	__MATTX_A_MAX
 };
 #define MATTX_A_MAX (__MATTX_A_MAX - 1)
+
+/* What mattxd is asked to do by EV_ADMIN. */
+enum mattx_admin_verb {
+	MATTX_ADMIN_MIGRATE = 1, /* GANG_PID to ADMIN_NODE */
+	MATTX_ADMIN_EXPEL = 2,	 /* the guest GANG_PID to its home */
+};
 
 /* Fault points of the module.  Those of the daemon start at MATTX_FAULT_DAEMON. */
 enum mattx_fault {

@@ -167,6 +167,23 @@ void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state)
 	wake_up_all(&gang->wait);
 }
 
+static void note_change(struct mattx_gang *gang, enum mattx_gang_state to)
+{
+	static const char *const names[] = {
+		[MATTX_GANG_FREEZING] = "freezing",
+		[MATTX_GANG_FROZEN] = "frozen",
+		[MATTX_GANG_COMMITTING] = "committing",
+		[MATTX_GANG_DEPUTY] = "deputy",
+		[MATTX_GANG_BODY] = "body",
+		[MATTX_GANG_ARMED] = "armed",
+		[MATTX_GANG_GUEST] = "guest",
+		[MATTX_GANG_DEAD] = "dead",
+	};
+
+	mattx_debug("PID %d (%s): %s, %s\n", pid_nr(gang->pid), gang->comm,
+		    gang->role == MATTX_ROLE_HOME ? "home" : "host", names[to]);
+}
+
 bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
 		       enum mattx_gang_state to)
 {
@@ -178,8 +195,10 @@ bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
 	if (was)
 		gang->state = to;
 	spin_unlock_irqrestore(&gang->lock, flags);
-	if (was)
+	if (was) {
+		note_change(gang, to);
 		wake_up_all(&gang->wait);
+	}
 	return was;
 }
 

@@ -37,6 +37,7 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "main.h"
 #include "wormhole/hooks.h"
 #include "wormhole/rpc.h"
 #include "wormhole/table.h"
@@ -164,6 +165,7 @@ static void disarm_idle(struct work_struct *work)
 	if (armed && !users) {
 		unregister_ftrace_function(&syscall_ops);
 		armed = false;
+		mattx_debug("system calls are not diverted any more\n");
 	}
 	mutex_unlock(&hooks_lock);
 }
@@ -173,8 +175,10 @@ int mattx_hooks_get(void)
 	int err = 0;
 
 	mutex_lock(&hooks_lock);
-	if (!armed)
+	if (!armed) {
 		err = register_ftrace_function(&syscall_ops);
+		mattx_debug("system calls are diverted: %d\n", err);
+	}
 	if (!err) {
 		armed = true;
 		users++;

@@ -39,6 +39,7 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "main.h"
 #include "netlink.h"
 #include "peer.h"
 #include "wormhole/packet.h"
@@ -915,6 +916,8 @@ int mattx_link_set(struct mattx_peer *peer, struct socket *sock, bool tls,
 		err = start_conn(conn);
 	}
 	mutex_unlock(&peer->door);
+	mattx_debug("link to node %u (%s): handed over: %d\n", peer->id,
+		    peer->name, err);
 	if (err)
 		put_conn(conn);
 	return err;

@@ -97,8 +97,8 @@ static struct json_object *request(uint32_t verb, int pid, const char *node)
 	json_object_object_add(request, "pid", json_object_new_int64(pid));
 	json_object_object_add(
 		request, "request",
-		json_object_new_string(
-			verb == MATTX_ADMIN_MIGRATE ? "migrate" : "expel"));
+		json_object_new_string(verb == MATTX_ADMIN_MIGRATE ? "migrate" :
+								     "expel"));
 	if (verb == MATTX_ADMIN_MIGRATE)
 		json_object_object_add(
 			request, "node",

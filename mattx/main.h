@@ -7,9 +7,9 @@
 
 /* More than a machine that works has to say: "debug 1" in /proc/mattx/admin. */
 extern bool mattx_debugging;
-#define mattx_debug(fmt, ...)                                         \
-	do {                                                          \
-		if (READ_ONCE(mattx_debugging))                       \
+#define mattx_debug(fmt, ...) \
+	do { \
+		if (READ_ONCE(mattx_debugging)) \
 			printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__); \
 	} while (0)
 

@@ -31,16 +31,15 @@ static struct proc_dir_entry *dir;
 static const char rule[] =
 	"--------------------------------------------------------------------------------\n";
 
-static void show_node(struct seq_file *m, u32 id, bool is_local, const char *name,
-		      const struct mattx_facts *facts)
+static void show_node(struct seq_file *m, u32 id, bool is_local,
+		      const char *name, const struct mattx_facts *facts)
 {
 	char number[32];
 
 	snprintf(number, sizeof(number), "%u%s", id, is_local ? " (Local)" : "");
 	seq_printf(m, "%-19s %-15s %-9llu %-9llu %-13llu %s\n", number,
-		   facts->address[0] ? facts->address : "-",
-		   10ULL * facts->load, 1000ULL * facts->cpus, facts->free >> 20,
-		   name);
+		   facts->address[0] ? facts->address : "-", 10ULL * facts->load,
+		   1000ULL * facts->cpus, facts->free >> 20, name);
 }
 
 /*
@@ -56,8 +55,7 @@ static int nodes_show(struct seq_file *m, void *v)
 	seq_puts(m, "MattX Cluster Nodes:\n");
 	seq_puts(m, rule);
 	seq_printf(m, "%-19s %-15s %-9s %-9s %-13s %s\n", "Node ID",
-		   "IP Address", "CPU Load", "Affinity", "Mem Free (MB)",
-		   "Name");
+		   "IP Address", "CPU Load", "Affinity", "Mem Free (MB)", "Name");
 	seq_puts(m, rule);
 	mattx_local_get(&local);
 	if (local.id)
@@ -74,9 +72,9 @@ static int nodes_show(struct seq_file *m, void *v)
 /* Of this node, and runs elsewhere? */
 static bool is_remote(enum mattx_gang_role role, enum mattx_gang_state state)
 {
-	return role == MATTX_ROLE_HOME && (state == MATTX_GANG_DEPUTY ||
-					   state == MATTX_GANG_COMMITTING ||
-					   state == MATTX_GANG_ARMED);
+	return role == MATTX_ROLE_HOME &&
+	       (state == MATTX_GANG_DEPUTY || state == MATTX_GANG_COMMITTING ||
+		state == MATTX_GANG_ARMED);
 }
 
 /* Of another node, and runs here? */
@@ -250,8 +248,7 @@ static int run(char **words, unsigned int n)
 
 	for (c = commands; c < commands + ARRAY_SIZE(commands); c++)
 		if (n && !strcmp(words[0], c->name))
-			return n < c->min || n > c->max ? -EINVAL :
-							  c->run(words);
+			return n < c->min || n > c->max ? -EINVAL : c->run(words);
 	return -EINVAL;
 }
 

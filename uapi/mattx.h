@@ -19,11 +19,11 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define MATTX_ABI	1
-#define MATTX_NAME_MAX	64  /* node name with its NUL: HOST_NAME_MAX */
-#define MATTX_CAUSE_MAX 128 /* a cause in words, with its NUL */
-#define MATTX_ADDRESS_MAX 46 /* a node's address in words: INET6_ADDRSTRLEN */
-#define MATTX_ERRNO_MAX 511 /* above it are numbers that no process may see */
+#define MATTX_ABI	  1
+#define MATTX_NAME_MAX	  64  /* node name with its NUL: HOST_NAME_MAX */
+#define MATTX_CAUSE_MAX	  128 /* a cause in words, with its NUL */
+#define MATTX_ADDRESS_MAX 46  /* a node's address in words: INET6_ADDRSTRLEN */
+#define MATTX_ERRNO_MAX	  511 /* above it are numbers that no process may see */
 
 /* ------------------------------------------------------------------ ioctl */
 
@@ -293,11 +293,11 @@ enum mattx_attr {
 	MATTX_A_NODE_CPUS,    /* u32: online */
 	MATTX_A_NODE_LOAD,    /* u32: of the last minute, in hundredths */
 	MATTX_A_NODE_FREE,    /* u64: bytes of memory that can be had */
-	MATTX_A_ADMIN_PORT,   /* u32: netlink port of a generic netlink socket */
-	MATTX_A_ADMIN_ORDER,  /* u32: number of the order, not 0 */
-	MATTX_A_ADMIN_VERB,   /* u32 enum mattx_admin_verb */
-	MATTX_A_ADMIN_NODE,   /* string, as it was written: name, number, "home" */
-	MATTX_A_ADMIN_ERRNO,  /* u32: 0: done */
+	MATTX_A_ADMIN_PORT,  /* u32: netlink port of a generic netlink socket */
+	MATTX_A_ADMIN_ORDER, /* u32: number of the order, not 0 */
+	MATTX_A_ADMIN_VERB,  /* u32 enum mattx_admin_verb */
+	MATTX_A_ADMIN_NODE, /* string, as it was written: name, number, "home" */
+	MATTX_A_ADMIN_ERRNO, /* u32: 0: done */
 	__MATTX_A_MAX
 };
 #define MATTX_A_MAX (__MATTX_A_MAX - 1)

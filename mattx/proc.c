@@ -10,6 +10,7 @@
  * away, but waits for those that last. A writer therefore holds the module while it
  * sleeps, so that rmmod is refused and does not wait with it.
  */
+#include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/pid_namespace.h>
 #include <linux/proc_fs.h>

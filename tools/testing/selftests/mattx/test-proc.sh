@@ -4,6 +4,7 @@
 # refusals as errnos, and writers that are never left asleep.
 # timeout: 600
 # kernels: 6.12 6.1
+# debug: yes
 
 . "$(dirname "$0")/lib.sh"
 

@@ -112,7 +112,9 @@ int mattx_admin_ask(enum mattx_admin_verb verb, pid_t pid, const char *node)
 	err = mattx_event_admin(order.port, order.number, verb, pid, node);
 	if (err)
 		return give_up(&order, err == -ECONNREFUSED ? -ENOTCONN : err);
-	err = wait_for_completion_killable(&order.answered);
+	/* who waits for mattxd is no load, which nodes are compared by */
+	err = wait_for_completion_state(&order.answered,
+					TASK_KILLABLE | TASK_NOLOAD);
 	return give_up(&order, err ? -EINTR : -EIO);
 }
 

@@ -17,7 +17,7 @@
 #include "../fault.h"
 #include "../main.h"
 
-#define STOP_SLICE (HZ / 20)
+#define LOOK_AGAIN (HZ / 20)
 
 static __printf(2, 3) void say(char *cause, const char *fmt, ...)
 {
@@ -145,24 +145,18 @@ static bool all_parked(struct mattx_gang *gang)
 }
 
 /*
- * A thread on its way into a group stop does not see the work that is queued for it,
- * and nobody is told when it has fallen asleep there: hence the look every now and then.
+ * Waits until all are parked, but not for long: a thread that a guest's thread has just
+ * cloned is a member, but nothing may have been queued for it yet; and one on its way into
+ * a group stop does not see what is, and nobody is told when it has fallen asleep there.
  * Return: jiffies that are left of @left, 0 or less: none, or killed.
  */
 static long await_parked(struct mattx_gang *gang, long left)
 {
-	long slice, rest;
+	long slice = min_t(long, left, LOOK_AGAIN), rest;
 
-	do {
-		mattx_stop_wake_all(gang);
-		slice = min_t(long, left, STOP_SLICE);
-		rest = wait_event_killable_timeout(gang->wait, all_parked(gang),
-						   slice);
-		if (rest < 0)
-			return rest;
-		left -= slice - rest;
-	} while (!rest && left > 0);
-	return left;
+	mattx_stop_wake_all(gang);
+	rest = wait_event_killable_timeout(gang->wait, all_parked(gang), slice);
+	return rest < 0 ? rest : left - slice + rest;
 }
 
 /* Names the first thread that did not come. */

@@ -678,7 +678,9 @@ static void on_fork(void *data, struct task_struct *parent,
 		send_sig(SIGKILL, parent, 1);
 		return;
 	}
-	if (guest)
+	/* when a freeze has begun, it may have been looking before this one was there */
+	if (guest && (READ_ONCE(thread->gang->state) != MATTX_GANG_FREEZING ||
+		      test_and_set_bit(MATTX_T_QUEUED, &added->flags)))
 		return;
 	mattx_thread_hold(added);
 	if (task_work_add(child, &added->work, TWA_RESUME))

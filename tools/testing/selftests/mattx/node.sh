@@ -147,7 +147,7 @@ daemon()
 	stop | kill)
 		[ "$1" = stop ] && pkill -TERM -x mattxd
 		[ "$1" = kill ] && pkill -KILL -x mattxd
-		wait_until 60 "! pgrep -x mattxd >/dev/null"
+		wait_until 60 "! pgrep -r D,R,S -x mattxd >/dev/null"
 		;;
 	start)
 		setsid /usr/lib/mattx/start </dev/null >/dev/null 2>&1

@@ -47,7 +47,7 @@ dies()
 	on "$node" mattxctl fault "$point" 1 --kill
 	on 1 mattxctl "$@"
 	expect "node $node dies at $point: $1 fails" $? 1
-	on "$node" wait_until 30 "! pgrep -x mattxd >/dev/null" ||
+	on "$node" wait_until 30 "! pgrep -r D,R,S -x mattxd >/dev/null" ||
 		not_ok "node $node's mattxd has died" ""
 	check "node $node dies at $point: it goes on" on 1 advance three 1
 	on "$node" daemon start

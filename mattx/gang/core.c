@@ -28,6 +28,8 @@ void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
 
 	if (thread)
 		mattx_vdso_signal(thread);
+	if (thread)
+		mattx_vdso_hold(thread, sig, info, ka);
 	if (!sig_kernel_coredump(sig) || ka->sa.sa_handler != SIG_DFL)
 		return;
 	if (mattx_caller(&thread) != MATTX_IS_GUEST || thread->gang->silent ||

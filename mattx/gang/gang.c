@@ -316,6 +316,7 @@ static struct mattx_thread *thread_alloc(struct mattx_gang *gang,
 	init_task_work(&thread->work, mattx_park_work);
 	init_task_work(&thread->kick, mattx_kick_work);
 	init_task_work(&thread->fatal_work, mattx_core_work);
+	init_task_work(&thread->held_work, mattx_vdso_held_work);
 	init_waitqueue_head(&thread->wait);
 	spin_lock_init(&thread->lock);
 	INIT_LIST_HEAD(&thread->node);

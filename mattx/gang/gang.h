@@ -80,7 +80,10 @@ struct mattx_thread {
 	void *xstate;
 	unsigned long scratch; /* this thread's own user buffer for jobs, 0: none yet */
 	unsigned long scratch_len;
-	sigset_t step_mask; /* with MATTX_T_STEP: the mask before it */
+	sigset_t step_mask;	     /* with MATTX_T_STEP: the mask before it */
+	kernel_siginfo_t held;	     /* with MATTX_T_HELD */
+	__sighandler_t held_handler; /* that SA_RESETHAND took for it, or NULL */
+	struct callback_head held_work;
 	void *guest; /* wormhole/rpc.c: what this guest thread waits for */
 	struct restart_block restart; /* as it was when the thread parked, for a thaw here */
 	u64 asleep_since; /* sched_clock() when a freeze found it asleep, or 0 */

@@ -25,7 +25,10 @@ enum {
 	MATTX_T_DIE,	  /* has to end as thread->end says */
 	MATTX_T_ENDS,	  /* its guest's thread has ended, so it will */
 	MATTX_T_GO,	  /* the waker lets it go */
-	MATTX_T_STEP, /* is being stepped out of the vdso; QUEUED stays set */
+	MATTX_T_STEP,	/* is being stepped out of the vdso; QUEUED stays set */
+	MATTX_T_HELD,	/* thread->held is to be delivered outside the vdso */
+	MATTX_T_UNDONE, /* with HELD: its frame has been undone */
+	MATTX_T_WANTED, /* with HELD: has to park after that; QUEUED stays set */
 };
 
 /*
@@ -174,6 +177,10 @@ bool mattx_vdso_step(struct mattx_thread *thread);
 bool mattx_vdso_trap(struct mattx_thread *thread, struct pt_regs *regs,
 		     unsigned long dr6);
 void mattx_vdso_signal(struct mattx_thread *thread);
+void mattx_vdso_hold(struct mattx_thread *thread, int sig,
+		     const struct kernel_siginfo *info,
+		     const struct k_sigaction *ka);
+void mattx_vdso_held_work(struct callback_head *work);
 
 /* core.c */
 void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,

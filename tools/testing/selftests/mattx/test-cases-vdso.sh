@@ -13,5 +13,6 @@ expect "A25 vdso-in-flight: 50 moves" "$n" 51
 [ "$n" = 51 ] || comment "$out"
 check "A25 vdso-in-flight: goes on" on 1 advance clocks
 good_end clocks clocks ""
+try_case -m 20 A25 "vdso-in-flight, under a handler"
 check "nothing is out or in" nothing_out
 finish_test

@@ -67,6 +67,7 @@ const char *case_file(const char *name);
 	X(A23, mapped_deleted_file) \
 	X(A23s, mapped_deleted_file_shared) \
 	X(A24, exactly_once_output) \
+	X(A25, vdso_in_flight) \
 	X(A26, proc_self_fd) \
 	X(A28, no_false_owner_death) \
 	X(A28s, no_false_owner_death_shared) \

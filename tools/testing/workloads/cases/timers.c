@@ -365,3 +365,62 @@ void A04_two_clock_paths(void)
 	check_slept(slept_by_vdso, "the vdso");
 	check_slept(slept_by_call, "system calls");
 }
+
+/* -------------------------------------------- handlers that interrupt the vdso */
+
+#define READERS	       4
+#define READERS_SIGNAL (SIGRTMIN + 8)
+
+static volatile int interrupted;
+
+/* Long, so that a move finds most threads in it. */
+static void on_reader(int sig)
+{
+	(void)sig;
+	sleep_ms(30);
+	__atomic_add_fetch(&interrupted, 1, __ATOMIC_RELEASE);
+}
+
+static void *read_and_be_interrupted(void *arg)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = READERS_SIGNAL };
+	struct itimerspec every = { .it_interval.tv_nsec = 40000000,
+				    .it_value.tv_nsec = 40000000 };
+	uint64_t before = 0, now;
+	timer_t timer;
+
+	event._sigev_un._tid = syscall(SYS_gettid);
+	must(timer_create(CLOCK_MONOTONIC, &event, &timer));
+	must(timer_settime(timer, 0, &every, NULL));
+	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
+		now = now_ns(CLOCK_MONOTONIC);
+		if (now < before || (before && now > before + LOST_S * SECOND))
+			fail("the clock goes from %llu to %llu",
+			     (unsigned long long)before, (unsigned long long)now);
+		before = now;
+	}
+	must(timer_delete(timer));
+	return arg;
+}
+
+/* Where the vdso was interrupted stands in the frame of a handler. */
+void A25_vdso_in_flight(void)
+{
+	struct sigaction sa = { .sa_handler = on_reader, .sa_flags = SA_RESTART };
+	pthread_t thread[READERS];
+	bool more;
+	int i;
+
+	must(sigaction(READERS_SIGNAL, &sa, NULL));
+	for (i = 0; i < READERS; i++)
+		start_thread(&thread[i], read_and_be_interrupted, NULL);
+	do {
+		more = moved();
+		wait_count(&interrupted, interrupted + 2 * READERS,
+			   "handlers of signals");
+	} while (more);
+	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < READERS; i++)
+		check_eq(pthread_join(thread[i], NULL), 0);
+}

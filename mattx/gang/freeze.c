@@ -105,6 +105,10 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
 			continue;
 		new ++;
+		/* an order of an earlier freeze that did not reach it is void */
+		spin_lock_irq(&thread->lock);
+		thread->order = MATTX_STAY;
+		spin_unlock_irq(&thread->lock);
 		thread->asleep_since = mattx_asleep_since(task);
 		mattx_thread_hold(thread);
 		if (task_work_add(task, &thread->work, TWA_SIGNAL)) {

@@ -662,10 +662,16 @@ static enum wake park_wait(struct mattx_thread *thread)
 	return why;
 }
 
-/* A first arrival: what the thread was doing is put down, and kept from going on. */
+/*
+ * A first arrival: what the thread was doing is put down, and kept from going on. It is
+ * BODY before it is no longer QUEUED, so that a freeze that looks again never queues the
+ * park for it a second time: see mattx_gang_freeze().
+ */
 static void arrive(struct mattx_thread *thread)
 {
 	set_bit(MATTX_T_BODY, &thread->flags);
+	smp_mb__after_atomic();
+	clear_bit(MATTX_T_QUEUED, &thread->flags);
 	mattx_state_capture(thread);
 }
 
@@ -755,11 +761,10 @@ void mattx_park_work(struct callback_head *work)
 	struct mattx_thread *thread =
 		container_of(work, struct mattx_thread, work);
 
-	if (current->flags & PF_EXITING || !mattx_vdso_step(thread)) {
+	if (current->flags & PF_EXITING)
 		clear_bit(MATTX_T_QUEUED, &thread->flags);
-		if (!(current->flags & PF_EXITING))
-			mattx_park(thread);
-	}
+	else if (!mattx_vdso_step(thread))
+		mattx_park(thread);
 	mattx_thread_put(thread);
 }
 

@@ -57,6 +57,18 @@ static bool dissolves(struct mattx_thread *thread)
 	       READ_ONCE(thread->order) != MATTX_STAY;
 }
 
+/* A thread that has just arrived was QUEUED until it was BODY: arrive(). */
+static bool to_be_queued(struct mattx_thread *thread)
+{
+	if (test_bit(MATTX_T_BODY, &thread->flags) ||
+	    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
+		return false;
+	if (!test_bit(MATTX_T_BODY, &thread->flags))
+		return true;
+	clear_bit(MATTX_T_QUEUED, &thread->flags);
+	return false;
+}
+
 /*
  * Queues the park for threads that are not in it or on their way to it.
  * Return: how many were new, or a negative errno; -EAGAIN: @other, with a
@@ -101,8 +113,7 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 			err = -ENOMEM;
 			break;
 		}
-		if (test_bit(MATTX_T_BODY, &thread->flags) ||
-		    test_and_set_bit(MATTX_T_QUEUED, &thread->flags))
+		if (!to_be_queued(thread))
 			continue;
 		new ++;
 		/* an order of an earlier freeze that did not reach it is void */

@@ -136,7 +136,8 @@ bool peer_link_up(const struct peer *peer)
 
 bool peer_up(const struct peer *peer)
 {
-	return peer->control && peer->link_up;
+	/* one that is going to be replaced is down for a moment, on one side or the other */
+	return peer->control && peer->link_up && !peer->link_old;
 }
 
 const char *peer_cause(const struct peer *peer)

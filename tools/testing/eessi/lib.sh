@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the EESSI tests share. A program that nobody here wrote is run on node 1,
+# first unmoved, then again with two moves out and back; both runs must come to
+# the same numbers. Away and after it is home again its progress is measured:
+# CPU time of each thread that computes, or the steps it writes down.
+#
+# Besides MATTX_CLUSTER, a cluster of scripts/cluster, a test takes any other:
+#	NODE1=host NODE2=host [NODE3=host] test-eessi-NAME.sh
+# reached by ssh as root, with mattxd running.
+#
+# EESSI_SECONDS is how long the unmoved run takes at least: it is made larger
+# until it does, for the moved run must last for four moves.
+
+if [ -n "${NODE1:-}" ]; then
+	MATTX_NODES=$([ -n "${NODE3:-}" ] && echo 3 || echo 2)
+fi
+eessi=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tools/testing/selftests/mattx/lib.sh
+. "$eessi/../selftests/mattx/lib.sh"
+
+W=/tmp/mattx-eessi	# on the nodes
+least=${EESSI_SECONDS:-15}
+# what one look at the progress waits for: CPU time of each thread, lines
+ms=400
+lines=3
+# a third node, if there is one
+# shellcheck disable=SC2034
+far=$((nodes > 2 ? 3 : 2))
+
+for ((n = 1; n <= nodes; n++)); do
+	cat "$eessi/node.sh" >&"${shell_in[$n]}"
+	on "$n" mattxctl nodes --json || { echo "Bail out! node $n: $out"; exit 1; }
+	node_name[n]=$(jq -r '.nodes[] | select(.state == "local") | .name' <<<"$out")
+done
+
+end_test()
+{
+	on 1 end_runs
+	clean_up
+}
+trap end_test EXIT
+on 1 "rm -rf $W; mkdir -p $W/input"
+
+# need MODULE PROGRAM - or there is nothing to test
+need()
+{
+	on 1 software "$1" "$2" ||
+		skip_test "no $2 on node 1: neither EESSI with $1 nor a package of Debian's"
+	comment "$out"
+}
+
+# input FILE... - of programs/, for the runs
+input()
+{
+	local f
+
+	for f; do
+		on 1 "printf %s $(printf %q "$(cat "$eessi/programs/$f")") >$W/input/$f"
+	done
+}
+
+# send FILE PATH - a file or directory of this machine, to node 1
+send()
+{
+	local dir name
+
+	dir=$(dirname "$1")
+	name=$(basename "$1")
+	tar -C "$dir" -cf - "$name" |
+		run_on 1 "mkdir -p $2.d && tar -C $2.d -xf - && mv $2.d/$name $2 &&
+			rmdir $2.d" || { not_ok "$name is sent to node 1"; finish_test; }
+}
+
+# run_still SIZE COMMAND - unmoved; SIZE in COMMAND becomes a number from which
+# on it takes long enough, which is in $size then
+run_still()
+{
+	local tries
+
+	size=$1
+	for ((tries = 0; tries < 8; tries++)); do
+		on 1 still still "${2//SIZE/$size}" || break
+		[ "$out" -lt "$least" ] ||
+			{ ok "runs unmoved ($out s, size $size)"; return; }
+		size=$((size * (least + 5) / (out ? out : 1)))
+	done
+	not_ok "runs unmoved" "$out"
+	finish_test
+}
+
+# run_moved COMMAND - its PID is in $pid
+run_moved()
+{
+	on 1 launch moved "${1//SIZE/$size}" ||
+		{ not_ok "begins again" "$out"; finish_test; }
+	pid=$out
+}
+
+# find_workers N - $workers are the N threads that compute
+find_workers()
+{
+	if on 1 workers "$pid" "$1" "$ms"; then
+		ok "$1 threads compute"
+		# shellcheck disable=SC2034
+		workers=$out
+	else
+		not_ok "$1 threads compute" "$out"
+		finish_test
+	fi
+}
+
+# go_out PID NODE - with what stands in its way, if it does not
+go_out()
+{
+	local why
+
+	migrate "$1" "${node_name[$2]}" && return
+	why=$out
+	on 1 mattxctl check "$1" "${node_name[$2]}"
+	out=$why$'\n'$out
+	return 1
+}
+
+# stayed PID NODE - it has not gone home by itself meanwhile
+stayed()
+{
+	local there
+
+	guest_pid "$2" "$1" && return
+	on "$2" mattxctl ps
+	there=$out
+	on 1 "mattxctl ps; dmesg | grep 'mattx: PID $1 ' | tail -n 3"
+	out="it is no longer there"$'\n'$there$'\n'$out
+	return 1
+}
+
+# computes TEXT NODE PID TID... - all these threads do
+computes()
+{
+	local text=$1 node=$2 at=$3
+
+	shift 3
+	if [ "$node" != 1 ]; then
+		stayed "$at" "$node" || { not_ok "$text" "$out"; return 1; }
+		at=$out
+	fi
+	check "$text" on "$node" all_work "$at" "$ms" "$@"
+}
+
+# cycle NAME NODE PID FILE TID... - once out and home again. FILE, if it is not
+# empty, is where it writes its steps, at home; the TIDs are those that compute.
+cycle()
+{
+	local name=$1 node=$2 p=$3 file=$4
+
+	shift 4
+	check "$name goes out to node $node" go_out "$p" "$node"
+	progress "$name, away" "$node" "$p" "$file" "$@"
+	check "$name has stayed there" stayed "$p" "$node"
+	check "$name comes home" home "$p"
+	progress "$name, home again" 1 "$p" "$file" "$@"
+}
+
+progress()
+{
+	local name=$1 node=$2 p=$3 file=$4
+
+	shift 4
+	[ $# = 0 ] || computes "$name: every thread computes" "$node" "$p" "$@"
+	[ -z "$file" ] || check "$name: makes steps" on 1 grows "$file" "$lines"
+}
+
+# ends_well
+ends_well()
+{
+	on 1 ended moved
+	expect_match "ends well" "$out" '^exit 0'
+}
+
+# same_numbers FILE...
+same_numbers()
+{
+	local f
+
+	for f; do
+		check "$f: the numbers of the unmoved run" on 1 same "$f"
+	done
+}
+
+# end of a test
+finish_eessi()
+{
+	check "nothing is out or in" nothing_out
+	finish_test
+}

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A JVM with two threads of work, two of the collector and those of its compilers
+# comes to the same sum.
+# timeout: 1200
+
+. "$(dirname "$0")/lib.sh"
+
+# the node's java, or a small one made of the JDK that is here
+command -v javac >/dev/null || skip_test "no javac here"
+javac --release 17 -d "$work/classes" "$eessi/programs/Churn.java" ||
+	{ not_ok "Churn.java is built"; finish_test; }
+if ! on 1 software Java java; then
+	jlink --add-modules java.base --strip-java-debug-attributes --no-man-pages \
+		--no-header-files --output "$work/jre" ||
+		skip_test "no java on node 1, and none is made here"
+	rm -f "$work"/jre/lib/server/classes*.jsa
+	strip --strip-debug "$work"/jre/lib/*.so "$work"/jre/lib/server/*.so
+	send "$work/jre" "$W/jre"
+	out=$W/jre/bin/java
+fi
+java=${out##*$'\n'}
+# the directory is what input/ has, and each run
+send "$work/classes" "$W/input/classes"
+# without the file of statistics that it shares with whoever looks
+command="$java -XX:-UsePerfData -Xmx64m -XX:+UseParallelGC -XX:ParallelGCThreads=2 \
+-cp classes Churn SIZE"
+run_still 300 "$command"
+run_moved "$command"
+find_workers 2
+for round in 1 2; do
+	# shellcheck disable=SC2086
+	cycle "JVM, cycle $round" "$far" "$pid" $W/moved/steps $workers
+done
+ends_well
+same_numbers stdout steps
+finish_eessi

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# LAMMPS with 2 and 4 ranks over TCP: one rank away, then two.
+# timeout: 1200
+# nodes: 3
+
+. "$(dirname "$0")/mpi.sh"
+
+need LAMMPS lmp
+input melt.lmp
+
+# thermo - the numbers of both runs, without times
+thermo()
+{
+	local run
+
+	for run in still moved; do
+		on 1 "cd $W/$run && grep -E '^ +[0-9]+( +[-0-9.e+]+){4} *\$' log.lammps >thermo"
+	done
+}
+
+# job RANKS STEPS
+job()
+{
+	local command
+
+	command="$(tcp "$1") lmp -in melt.lmp -screen none -var steps SIZE"
+	run_still "$2" "$command"
+	run_moved "$command"
+	find_ranks "$1" lmp
+	check "steps are made" on 1 grows "$W/moved/log.lammps" 20
+	cycle "rank 1 of $1" 2 "${rank[1]}" "$W/moved/log.lammps"
+	two_away "ranks of $1" "$W/moved/log.lammps" "${rank[$(($1 - 1))]}" "${rank[0]}"
+	ends_well
+	thermo
+	same_numbers thermo
+}
+
+job 2 400
+job 4 400
+finish_eessi

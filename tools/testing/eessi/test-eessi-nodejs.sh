@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Node.js serves HTTP: every request is answered, and by the same, wherever it is.
+# timeout: 900
+
+. "$(dirname "$0")/lib.sh"
+
+need nodejs node
+input http-server.js http-client.py
+# the client is the server's child at home, which it knows nothing of
+command="sh -c 'python3 http-client.py SIZE 2>client & exec node http-server.js'"
+run_still 150 "$command"
+run_moved "$command"
+check "answers come" on 1 grows $W/moved/answers 10
+find_workers 1
+for round in 1 2; do
+	# shellcheck disable=SC2086
+	cycle "Node.js, cycle $round" "$far" "$pid" $W/moved/answers $workers
+done
+ends_well
+same_numbers answers served
+finish_eessi

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the EESSI tests share. A program that nobody here wrote is run on node 1,
-# first unmoved, then again with two moves out and back; both runs must come to
-# the same numbers. Away and after it is home again its progress is measured:
-# CPU time of each thread that computes, or the steps it writes down.
+# What the EESSI tests share. A program that nobody here wrote runs on node 1 and
+# moves out and back twice; then it runs unmoved for as many steps as it has made,
+# and must come to the same numbers. So nothing depends on how fast it is. Away and
+# when it is home again its progress is measured: CPU time of each thread that
+# computes, or the steps that it writes down.
 #
 # Besides MATTX_CLUSTER, a cluster of scripts/cluster, a test takes any other:
 #	NODE1=host NODE2=host [NODE3=host] test-eessi-NAME.sh
 # reached by ssh as root, with mattxd running.
-#
-# EESSI_SECONDS is how long the unmoved run takes at least: it is made larger
-# until it does, for the moved run must last for four moves.
 
 if [ -n "${NODE1:-}" ]; then
 	MATTX_NODES=$([ -n "${NODE3:-}" ] && echo 3 || echo 2)
@@ -21,7 +19,6 @@ eessi=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$eessi/../selftests/mattx/lib.sh"
 
 W=/tmp/mattx-eessi	# on the nodes
-least=${EESSI_SECONDS:-15}
 # what one look at the progress waits for: CPU time of each thread, lines
 ms=400
 lines=3
@@ -37,6 +34,8 @@ done
 
 end_test()
 {
+	# the node's shell may be waiting for just these programs
+	run_on 1 "for f in $W/*/pid; do [ ! -e \$f ] || pkill -KILL -s \$(cat \$f); done"
 	on 1 end_runs
 	clean_up
 }
@@ -57,7 +56,7 @@ input()
 	local f
 
 	for f; do
-		on 1 "printf %s $(printf %q "$(cat "$eessi/programs/$f")") >$W/input/$f"
+		on 1 "printf '%s\\n' $(printf %q "$(cat "$eessi/programs/$f")") >$W/input/$f"
 	done
 }
 
@@ -73,29 +72,45 @@ send()
 			rmdir $2.d" || { not_ok "$name is sent to node 1"; finish_test; }
 }
 
-# run_still SIZE COMMAND - unmoved; SIZE in COMMAND becomes a number from which
-# on it takes long enough, which is in $size then
-run_still()
-{
-	local tries
-
-	size=$1
-	for ((tries = 0; tries < 8; tries++)); do
-		on 1 still still "${2//SIZE/$size}" || break
-		[ "$out" -lt "$least" ] ||
-			{ ok "runs unmoved ($out s, size $size)"; return; }
-		size=$((size * (least + 5) / (out ? out : 1)))
-	done
-	not_ok "runs unmoved" "$out"
-	finish_test
-}
-
-# run_moved COMMAND - its PID is in $pid
+# run_moved COMMAND - SIZE in it becomes a number of steps that is never reached;
+# its PID is in $pid
 run_moved()
 {
-	on 1 launch moved "${1//SIZE/$size}" ||
-		{ not_ok "begins again" "$out"; finish_test; }
+	command=$1
+	on 1 launch moved "${1//SIZE/100000000}" ||
+		{ not_ok "begins" "$out"; finish_test; }
 	pid=$out
+}
+
+# that_is_enough - it has moved often enough, and ends with its next step
+that_is_enough()
+{
+	on 1 touch $W/moved/enough
+	ends_well
+}
+
+# ends_well [STATUS]
+ends_well()
+{
+	on 1 ended moved
+	expect_match "ends well" "$out" "^exit ${1:-0}"
+}
+
+# run_still STEPS... - the same from beginning to end, unmoved, with so many steps
+run_still()
+{
+	if on 1 still still "${command//SIZE/$*}"; then
+		ok "runs unmoved, $* steps in $out s"
+	else
+		not_ok "runs unmoved, $* steps" "$out"
+		finish_test
+	fi
+}
+
+# steps FILE - how many lines, which are steps, the moved run has made
+steps()
+{
+	on 1 count "$W/moved/$1"
 }
 
 # find_workers N - $workers are the N threads that compute
@@ -170,13 +185,6 @@ progress()
 	shift 4
 	[ $# = 0 ] || computes "$name: every thread computes" "$node" "$p" "$@"
 	[ -z "$file" ] || check "$name: makes steps" on 1 grows "$file" "$lines"
-}
-
-# ends_well
-ends_well()
-{
-	on 1 ended moved
-	expect_match "ends well" "$out" '^exit 0'
 }
 
 # same_numbers FILE...

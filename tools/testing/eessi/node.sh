@@ -54,7 +54,7 @@ ended()
 	tail -n 5 "$W/$1/stderr"
 }
 
-# still NAME COMMAND - from beginning to end; prints how many seconds it took
+# still NAME COMMAND - an unmoved run, from beginning to end; prints how many seconds it took
 still()
 {
 	local begin=$SECONDS status

@@ -16,14 +16,14 @@ else
 	on 1 "software Go go && cd $W/input && CGO_ENABLED=0 go build goroutines.go" ||
 		skip_test "no Go compiler: neither here (golang-go) nor EESSI's on node 1"
 fi
-command="env GOMAXPROCS=2 ./goroutines SIZE"
-run_still 100 "$command"
-run_moved "$command"
+run_moved "env GOMAXPROCS=2 ./goroutines SIZE"
 find_workers 2
 for round in 1 2; do
 	# which of its threads Go uses is its own affair: the steps are those of all
 	cycle "Go, cycle $round" "$far" "$pid" $W/moved/steps
 done
-ends_well
-same_numbers stdout
+that_is_enough
+steps steps
+run_still "$out"
+same_numbers stdout steps
 finish_eessi

@@ -23,15 +23,15 @@ java=${out##*$'\n'}
 # the directory is what input/ has, and each run
 send "$work/classes" "$W/input/classes"
 # without the file of statistics that it shares with whoever looks
-command="$java -XX:-UsePerfData -Xmx64m -XX:+UseParallelGC -XX:ParallelGCThreads=2 \
+run_moved "$java -XX:-UsePerfData -Xmx64m -XX:+UseParallelGC -XX:ParallelGCThreads=2 \
 -cp classes Churn SIZE"
-run_still 300 "$command"
-run_moved "$command"
 find_workers 2
 for round in 1 2; do
 	# shellcheck disable=SC2086
 	cycle "JVM, cycle $round" "$far" "$pid" $W/moved/steps $workers
 done
-ends_well
+that_is_enough
+steps steps
+run_still "$out"
 same_numbers stdout steps
 finish_eessi

@@ -19,23 +19,25 @@ thermo()
 	done
 }
 
-# job RANKS STEPS
+# job RANKS
 job()
 {
-	local command
-
-	command="$(tcp "$1") lmp -in melt.lmp -screen none -var steps SIZE"
-	run_still "$2" "$command"
-	run_moved "$command"
+	run_moved "$(tcp "$1") lmp -in melt.lmp -screen none -var steps SIZE"
 	find_ranks "$1" lmp
 	check "steps are made" on 1 grows "$W/moved/log.lammps" 20
 	cycle "rank 1 of $1" 2 "${rank[1]}" "$W/moved/log.lammps"
 	two_away "ranks of $1" "$W/moved/log.lammps" "${rank[$(($1 - 1))]}" "${rank[0]}"
+	on 1 "echo off >$W/moved/word.new && mv $W/moved/word.new $W/moved/word"
 	ends_well
+	on 1 "grep -c '^run.*10 pre' $W/moved/log.lammps"
+	run_still "$out"
 	thermo
 	same_numbers thermo
 }
 
-job 2 400
-job 4 400
+on 1 "echo on >$W/input/word"
+# of what it writes for a few steps
+lines=12
+job 2
+job 4
 finish_eessi

@@ -8,15 +8,16 @@
 need nodejs node
 input http-server.js http-client.py
 # the client is the server's child at home, which it knows nothing of
-command="sh -c 'python3 http-client.py SIZE 2>client & exec node http-server.js'"
-run_still 150 "$command"
-run_moved "$command"
+run_moved "sh -c 'python3 http-client.py SIZE 2>client & exec node http-server.js'"
 check "answers come" on 1 grows $W/moved/answers 10
 find_workers 1
 for round in 1 2; do
 	# shellcheck disable=SC2086
 	cycle "Node.js, cycle $round" "$far" "$pid" $W/moved/answers $workers
 done
-ends_well
+that_is_enough
+# the last line is that of the end
+steps answers
+run_still $((out - 1))
 same_numbers answers served
 finish_eessi

@@ -12,14 +12,14 @@ on 1 "software mpi4py python3; python3 -c 'import mpi4py.MPI'" ||
 input mpi-steps.py
 
 # there is nobody to share anything with
-command="$(mpi_env) python3 mpi-steps.py SIZE"
-run_still 400 "$command"
-run_moved "$command"
+run_moved "$(mpi_env) python3 mpi-steps.py SIZE"
 find_workers 1
 for round in 1 2; do
 	# shellcheck disable=SC2086
 	cycle "alone, cycle $round" "$far" "$pid" "$W/moved/steps.0" $workers
 done
-ends_well
+that_is_enough
+steps steps.0
+run_still "$out"
 same_numbers stdout
 finish_eessi

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+import java.io.File;
 import java.io.FileWriter;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,10 +29,11 @@ public class Churn {
 	public static void main(String[] words) throws Exception {
 		int steps = Integer.parseInt(words[0]);
 		ExecutorService pool = Executors.newFixedThreadPool(2);
+		File enough = new File("enough");
 		long sum = 0;
 
 		try (FileWriter log = new FileWriter("steps")) {
-			for (int step = 0; step < steps; step++) {
+			for (int step = 0; step < steps && !enough.exists(); step++) {
 				List<Future<Long>> parts = new ArrayList<>();
 				for (int k = 0; k < 4; k++) {
 					long seed = sum + step * 4L + k;

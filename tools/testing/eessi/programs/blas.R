@@ -2,13 +2,15 @@
 # R over OpenBLAS, and Bioconductor's limma if there: blas.R STEPS
 steps <- as.integer(commandArgs(TRUE)[1])
 set.seed(17)
-n <- 160
+n <- 96
 a <- matrix(rnorm(n * n), n) / sqrt(n)
 x <- matrix(rnorm(n * n), n)
 limma <- requireNamespace("limma", quietly = TRUE)
 genes <- matrix(rnorm(200 * 8), 200)
 design <- cbind(1, rep(0:1, each = 4))
 for (step in seq_len(steps)) {
+	if (file.exists("enough"))
+		break
 	x <- a %*% x
 	x <- x / sqrt(sum(x^2))
 	y <- solve(a + 2 * diag(n), x)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// Goroutines with timers, channels, a lock and garbage: goroutines ROUNDS
+// Goroutines with timers, channels and garbage: goroutines STEPS
 package main
 
 import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 )
 
 const many = 1000
 
-func work(id, rounds int, out chan<- uint64) {
+func work(id int, turn <-chan uint64, out chan<- uint64) {
 	x := uint64(id)
 	ticker := time.NewTicker(time.Millisecond * time.Duration(20+id%17))
 	defer ticker.Stop()
-	for round := 0; round < rounds; round++ {
+	for y := range turn {
 		<-ticker.C
+		x ^= y
 		garbage := make([]uint64, 256)
 		for i := 0; i < 2000; i++ {
 			x = x*6364136223846793005 + 1442695040888963407
@@ -29,32 +29,29 @@ func work(id, rounds int, out chan<- uint64) {
 }
 
 func main() {
-	rounds, _ := strconv.Atoi(os.Args[1])
+	steps, _ := strconv.Atoi(os.Args[1])
 	out := make(chan uint64)
-	var all sync.WaitGroup
-	for id := 0; id < many; id++ {
-		all.Add(1)
-		go func(id int) {
-			defer all.Done()
-			work(id, rounds, out)
-		}(id)
+	var turns [many]chan uint64
+	for id := range turns {
+		turns[id] = make(chan uint64, 1)
+		go work(id, turns[id], out)
 	}
-	go func() {
-		all.Wait()
-		close(out)
-	}()
 	log, err := os.Create("steps")
 	if err != nil {
 		panic(err)
 	}
 	var sum uint64
-	count := 0
-	for x := range out {
-		sum += x
-		count++
-		if count%many == 0 {
-			fmt.Fprintln(log, count)
+	for step := 0; step < steps; step++ {
+		if _, err := os.Stat("enough"); err == nil {
+			break
 		}
+		for _, turn := range turns {
+			turn <- sum
+		}
+		for range turns {
+			sum += <-out
+		}
+		fmt.Fprintln(log, step, sum)
 	}
-	fmt.Println(count, sum)
+	fmt.Println(sum)
 }

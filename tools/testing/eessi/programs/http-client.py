@@ -19,9 +19,13 @@ def connect():
 
 kept = connect()
 with open("answers", "w", encoding="ascii", buffering=1) as log:
-    for number in list(range(1, int(sys.argv[1]) + 1)) + ["end"]:
+    for number in range(1, int(sys.argv[1]) + 2):
+        if number > int(sys.argv[1]) or os.path.exists("enough"):
+            number = "end"
         one = kept if number == "end" or number % 2 else connect()
         one.request("GET", "/%s" % number)
         log.write("%s %s" % (number, one.getresponse().read().decode()))
         if one is not kept:
             one.close()
+        if number == "end":
+            break

@@ -46,6 +46,8 @@ def one_sided(step):
 
 digest = 0
 for step in range(int(sys.argv[1])):
+    if comm.bcast(os.path.exists("enough")):
+        break
     mine = (mine * 31 + step + rank) % PRIME
     total = np.empty_like(mine)
     comm.Allreduce(mine, total, MPI.SUM)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Products, factorisations and eigenvalues of OpenBLAS: numpy-steps.py STEPS"""
+import os
 import sys
 import numpy as np
 
-N = 192
+N = 96
 rng = np.random.default_rng(17)
 a = rng.standard_normal((N, N)) / np.sqrt(N)
 x = rng.standard_normal((N, N))
 for step in range(int(sys.argv[1])):
+    if os.path.exists("enough"):
+        break
     x = a @ x
     x /= np.linalg.norm(x)
     y = np.linalg.solve(a + 2 * np.eye(N), x)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-# parallel's forked workers; each writes down its PID and its steps: parallel.R STEPS
+# parallel's forked workers; each writes down its PID and its steps:
+# parallel.R STEPS STEPS
 library(parallel)
-steps <- as.integer(commandArgs(TRUE)[1])
+steps <- rep_len(as.integer(commandArgs(TRUE)), 2)
 work <- function(k) {
 	writeLines(as.character(Sys.getpid()), sprintf("worker.%d.new", k))
 	file.rename(sprintf("worker.%d.new", k), sprintf("worker.%d", k))
 	log <- file(sprintf("steps.%d", k), "w")
 	x <- k
-	for (step in seq_len(steps)) {
+	for (step in seq_len(steps[k])) {
+		if (file.exists("enough"))
+			break
 		for (i in 1:20000)
 			x <- (x * 16807) %% 2147483647
 		writeLines(sprintf("%.0f", x), log)

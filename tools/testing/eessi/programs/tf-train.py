@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """TensorFlow's pools, of two threads each, train a small model: tf-train.py STEPS"""
+import os
 import sys
 import tensorflow as tf
 
@@ -24,4 +25,6 @@ def train():
 
 
 for step in range(int(sys.argv[1])):
+    if os.path.exists("enough"):
+        break
     print(step, repr(float(train())), flush=True)

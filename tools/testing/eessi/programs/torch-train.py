@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """PyTorch's pools, of two threads each, train a small model: torch-train.py STEPS"""
+import os
 import sys
 import torch
 
@@ -23,6 +24,8 @@ def both(a, b):
 
 
 for step in range(int(sys.argv[1])):
+    if os.path.exists("enough"):
+        break
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(model(inputs), targets)
     loss.backward()

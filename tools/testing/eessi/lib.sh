@@ -86,14 +86,14 @@ run_moved()
 that_is_enough()
 {
 	on 1 touch $W/moved/enough
-	ends_well
+	ends_well 0
 }
 
-# ends_well [STATUS]
+# ends_well STATUS
 ends_well()
 {
 	on 1 ended moved
-	expect_match "ends well" "$out" "^exit ${1:-0}"
+	expect_match "ends well" "$out" "^exit $1"
 }
 
 # run_still STEPS... - the same from beginning to end, unmoved, with so many steps

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # LAMMPS with 2 and 4 ranks over TCP: one rank away, then two.
-# timeout: 1200
+# timeout: 1800
 # nodes: 3
 
 . "$(dirname "$0")/mpi.sh"
@@ -28,7 +28,7 @@ job()
 	cycle "rank 1 of $1" 2 "${rank[1]}" "$W/moved/log.lammps"
 	two_away "ranks of $1" "$W/moved/log.lammps" "${rank[$(($1 - 1))]}" "${rank[0]}"
 	on 1 "echo off >$W/moved/word.new && mv $W/moved/word.new $W/moved/word"
-	ends_well
+	that_is_enough
 	on 1 "grep -c '^run.*10 pre' $W/moved/log.lammps"
 	run_still "$out"
 	thermo

@@ -176,5 +176,5 @@ end_runs()
 	for d in "$W"/*/; do
 		[ ! -s "$d/pid" ] || wait_until 20 "[ -e $d/status ]"
 	done
-	rm -rf "${W:?}"
+	rm -rf "${W:?}" /var/tmp/mattx-jre
 }

@@ -16,8 +16,10 @@ if ! on 1 software Java java; then
 		skip_test "no java on node 1, and none is made here"
 	rm -f "$work"/jre/lib/server/classes*.jsa
 	strip --strip-debug "$work"/jre/lib/*.so "$work"/jre/lib/server/*.so
-	send "$work/jre" "$W/jre"
-	out=$W/jre/bin/java
+	# not in /tmp: it shares its file of modules, which may be no file of tmpfs
+	on 1 rm -rf /var/tmp/mattx-jre
+	send "$work/jre" /var/tmp/mattx-jre
+	out=/var/tmp/mattx-jre/bin/java
 fi
 java=${out##*$'\n'}
 # the directory is what input/ has, and each run

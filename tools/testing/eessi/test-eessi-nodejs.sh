@@ -7,10 +7,14 @@
 
 need nodejs node
 input http-server.js http-client.py
-# without io_uring, which does not move and libuv does not need; the client is the
-# server's child at home, which it knows nothing of
-run_moved "sh -c 'python3 http-client.py SIZE 2>client & UV_USE_IO_URING=0 exec node http-server.js'"
+# libuv opens io_urings, which do not move, and does without if it may not; there is
+# nothing else that tells it. Whose cluster it is else, that is his affair.
+io_uring=/proc/sys/kernel/io_uring_disabled
+[ -n "${NODE1:-}" ] || on 1 "echo 2 >$io_uring"
+# the client is the server's child at home, which it knows nothing of
+run_moved "sh -c 'python3 http-client.py SIZE 2>client & exec node http-server.js'"
 check "answers come" on 1 grows $W/moved/answers 10
+[ -n "${NODE1:-}" ] || on 1 "echo 0 >$io_uring"
 find_workers 1
 for round in 1 2; do
 	# shellcheck disable=SC2086

@@ -3,6 +3,7 @@
 #   make            module for KERNEL, daemon, tools
 #   make demo       the main job on a two-node cluster in QEMU
 #   make check      the tests; KERNEL=6.12 or 6.1 for one kernel only
+#   make check-eessi  programs of EESSI or Debian only
 #   make check-debug  the core tests on a kernel with KASAN, lockdep, kmemleak
 #   make bench      measurements, as JSON
 #   make lint       sparse, clang-format, strict warnings, shellcheck
@@ -39,7 +40,7 @@ selftests := $(if $(wildcard tools/testing/selftests/mattx/Makefile),selftests)
 module := $(if $(wildcard mattx/Kbuild),module)
 
 .PHONY: all deps module daemon testing selftests demo check check-debug bench \
-	lint format install install-module clean
+	check-eessi lint format install install-module clean
 
 all: $(module) $(daemon) $(testing) $(selftests)
 
@@ -67,6 +68,9 @@ demo: deps
 
 check: deps
 	@tools/testing/run-tests $(KERNELS:%=--kernel %) $(TESTS)
+
+check-eessi: deps
+	@tools/testing/run-tests --kernel $(KERNEL) 'eessi-*'
 
 check-debug: deps
 	@tools/testing/run-tests --debug $(TESTS)

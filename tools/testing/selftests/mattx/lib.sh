@@ -16,7 +16,8 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../../../.." && pwd)
 cluster=$top/scripts/cluster
-export MATTX_CLUSTER=${MATTX_CLUSTER:?the name of a cluster of scripts/cluster}
+[ -n "${NODE1:-}" ] ||
+	export MATTX_CLUSTER=${MATTX_CLUSTER:?the name of a cluster of scripts/cluster}
 nodes=${MATTX_NODES:-2}
 work=$(mktemp -d)
 # shellcheck disable=SC2034
@@ -119,13 +120,26 @@ finish_test()
 
 declare -A shell_in shell_out shell_pid
 
+# run_on NODE COMMAND - in a shell of its own there
+run_on()
+{
+	local host=NODE$1
+
+	if [ -n "${!host:-}" ]; then
+		ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new \
+			-l root "${!host}" "$2"
+	else
+		"$cluster" run "$1" "$2"
+	fi
+}
+
 open_shell()
 {
 	local n=$1 in=$work/in$1 answer=$work/out$1 to from
 
 	close_shell "$n"
 	mkfifo "$in" "$answer"
-	"$cluster" run "$n" 'exec bash --norc' <"$in" >"$answer" 2>/dev/null &
+	run_on "$n" 'exec bash --norc' <"$in" >"$answer" 2>/dev/null &
 	shell_pid[$n]=$!
 	exec {to}>"$in" {from}<"$answer"
 	shell_in[$n]=$to

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# ESPResSo, an MPI job of one process: a fluid comes to the same energies.
+# timeout: 900
+
+. "$(dirname "$0")/lib.sh"
+
+need ESPResSo python3
+on 1 "python3 -c 'import espressomd'" ||
+	skip_test "no ESPResSo on node 1: no EESSI, and Debian has none"
+input espresso-lj.py
+run_moved "env OMP_NUM_THREADS=1 python3 espresso-lj.py SIZE"
+find_workers 1
+for round in 1 2; do
+	# shellcheck disable=SC2086
+	cycle "ESPResSo, cycle $round" "$far" "$pid" $W/moved/stdout $workers
+done
+that_is_enough
+steps stdout
+run_still "$out"
+same_numbers stdout
+finish_eessi

@@ -9,7 +9,7 @@
 # picture NAME - of $pid, into $work/NAME
 picture()
 {
-	on 1 "mkdir -p $T/$1; criu dump -t $pid -D $T/$1 -o dump.log --leave-running --file-locks \
+	on 1 "mkdir -p $T/$1; criu dump -t $pid -D $T/$1 -o dump.log --leave-running --file-locks --shell-job \
 		>/dev/null || tail -n 20 $T/$1/dump.log"
 	[ -z "$out" ] || { not_ok "CRIU takes a picture $1" "$out"; return 1; }
 	"$cluster" get 1 "$T/$1" "$work/$1" &&

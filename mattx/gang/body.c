@@ -725,6 +725,10 @@ void mattx_park(struct mattx_thread *thread)
 	if (!test_bit(MATTX_T_BODY, &thread->flags)) {
 		arrive(thread);
 	} else if (test_bit(MATTX_T_CALL, &thread->flags)) {
+		/* a work from before it went out: only the trap ends the call */
+		if (task_pt_regs(current)->ip !=
+		    thread->gang->stub + STUB_TRAP + 1)
+			return;
 		mattx_stop_back(thread);
 		mattx_signal_forward(thread);
 		end_job(thread, thread->job, task_pt_regs(current)->ax);

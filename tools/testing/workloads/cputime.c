@@ -19,7 +19,7 @@
 #define THREADS 3
 
 static pthread_barrier_t barrier;
-static int ending;
+static unsigned long last; /* round that the threads do not begin; set before it */
 static volatile int prof_ticks, virt_ticks;
 
 static void on_prof(int sig)
@@ -70,11 +70,12 @@ static void *thread_main(void *arg)
 {
 	struct seen seen = { 0 };
 	uint64_t before;
+	unsigned long passed = 0;
 
 	(void)arg;
 	for (;;) {
 		pthread_barrier_wait(&barrier);
-		if (ending)
+		if (++passed == last)
 			return NULL;
 		before = seen.thread;
 		work();
@@ -157,7 +158,7 @@ int main(int argc, char **argv)
 		if (lib_rounds % 16 == 0)
 			check_timers();
 	} while (lib_round());
-	ending = 1;
+	last = lib_rounds + 1;
 	pthread_barrier_wait(&barrier);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);

@@ -47,7 +47,7 @@ struct changing {
 static struct constant first_seen;
 static struct changing set;
 static pthread_barrier_t barrier;
-static int ending;
+static unsigned long last; /* round that the threads do not begin; set before it */
 
 static void link_text(const char *path, char *text, size_t len)
 {
@@ -194,12 +194,13 @@ static void *thread_main(void *arg)
 {
 	pid_t tid = syscall(SYS_gettid);
 	char name[16], now[16];
+	unsigned long passed = 0;
 
 	snprintf(name, sizeof(name), "thread %lu", (unsigned long)(uintptr_t)arg);
 	must(prctl(PR_SET_NAME, name));
 	for (;;) {
 		pthread_barrier_wait(&barrier);
-		if (ending)
+		if (++passed == last)
 			return NULL;
 		check_eq(syscall(SYS_gettid), tid);
 		check_eq(getpid(), first_seen.pid);
@@ -244,7 +245,7 @@ int main(int argc, char **argv)
 		if (round++ % 4 == 0)
 			change(round);
 	} while (lib_round());
-	ending = 1;
+	last = lib_rounds + 1;
 	pthread_barrier_wait(&barrier);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);

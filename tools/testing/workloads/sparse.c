@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "lib.h"
@@ -237,6 +238,7 @@ static void check_marks(void)
 		if (*(uint64_t *)(sparse + STEP) !=
 		    word_for(sparse + STEP, lib_rounds - 1))
 			_exit(2);
+		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 		signal(SIGSEGV, SIG_DFL);
 		_exit(*(volatile char *)kept_back ? 3 : 4);
 	}

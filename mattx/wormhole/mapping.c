@@ -68,6 +68,25 @@ static long here(u32 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4)
 	return mattx_call_here(nr, &regs);
 }
 
+/*
+ * Home has changed [start, start + len) and this node could not follow. What is mapped
+ * here is nobody's file any more then, and counts as written, so that all of it goes home.
+ * Context: may sleep, no locks held.
+ */
+static void keep_here(struct mattx_thread *thread, unsigned long start,
+		      unsigned long len)
+{
+	unsigned long end = start + PAGE_ALIGN(len);
+	struct vm_area_struct *vma;
+
+	mmap_write_lock(current->mm);
+	for (vma = find_vma(current->mm, start); vma && vma->vm_start < end;
+	     vma = find_vma(current->mm, vma->vm_end))
+		vm_flags_set(vma, VM_SOFTDIRTY);
+	mmap_write_unlock(current->mm);
+	mattx_guest_set_range(thread->gang, start, end, false);
+}
+
 /* A range is rounded as the kernel does it. */
 static bool is_special(struct mattx_thread *thread, unsigned long start,
 		       unsigned long len)
@@ -134,6 +153,7 @@ static long place(struct mattx_thread *thread, struct file_map *m)
 			   MREMAP_MAYMOVE | MREMAP_FIXED, m->addr);
 		if (ret < 0) {
 			at_home(thread, __NR_munmap, m->addr, m->len, 0, 0, 0, 0);
+			keep_here(thread, m->addr, m->len);
 			return ret;
 		}
 	}
@@ -237,6 +257,8 @@ static long map_over(struct mattx_thread *thread, const struct pt_regs *regs)
 	if (ret == regs->di)
 		mattx_guest_set_range(thread->gang, ret,
 				      ret + PAGE_ALIGN(regs->si), false);
+	else
+		keep_here(thread, regs->di, regs->si);
 	return ret;
 }
 
@@ -271,7 +293,11 @@ MATTX_HANDLER(mattx_do_range)
 	if (ret)
 		return ret;
 	ret = mattx_call_here(nr, regs);
-	if (!ret && nr == __NR_munmap)
+	if (nr != __NR_munmap)
+		return ret; /* how a range is protected is seen on the way home */
+	if (ret)
+		keep_here(thread, regs->di, regs->si);
+	else
 		mattx_guest_set_range(thread->gang, regs->di,
 				      regs->di + PAGE_ALIGN(regs->si), false);
 	return ret;

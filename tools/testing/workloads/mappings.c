@@ -2,7 +2,10 @@
 /*
  * Private mappings of files, made and changed while it moves.
  *
- *	mappings DIR
+ *	mappings DIR [bad|crowded]
+ *
+ * bad: calls that must fail. crowded: when it gets SIGUSR1 it takes all the mappings that a
+ * node allows; if these are fewer than CROWD, calls fail that would not fail at home.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,6 +19,7 @@
 #define PAGES 5
 #define REST  100ul /* bytes on the file's last page */
 #define LEN   (PAGES * PAGE + REST)
+#define CROWD 2000
 
 static int fd;
 static unsigned char *kept; /* a mapping that lasts, and what is written to it */
@@ -126,6 +130,65 @@ static void bad(void)
 	must_fail((long)mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, 999, 0), EBADF);
 }
 
+/* Splits what it maps until no mapping may be added. Return: whether that was so. */
+static bool crowd(unsigned char *region)
+{
+	unsigned long i;
+
+	for (i = 1; i < CROWD; i += 2)
+		if (mprotect(region + i * PAGE, PAGE, PROT_READ))
+			return check_eq(errno, ENOMEM);
+	return false;
+}
+
+/* Two files' mappings, untouched, that a full node can neither unmap nor map over. */
+static unsigned char *stuck[2];
+static unsigned int times_crowded;
+static volatile sig_atomic_t asked;
+
+static void on_usr1(int sig)
+{
+	(void)sig;
+	asked = 1;
+}
+
+static void fill(void)
+{
+	unsigned char *region = map(NULL, CROWD * PAGE, PROT_READ | PROT_WRITE,
+				    MAP_ANONYMOUS | MAP_NORESERVE, 0);
+
+	if (check(crowd(region))) {
+		times_crowded++;
+		must_fail(munmap(stuck[0] + 2 * PAGE, PAGE), ENOMEM);
+		must_fail((long)mmap(stuck[1] + 2 * PAGE, PAGE, PROT_READ,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				     -1, 0),
+			  ENOMEM);
+		must_fail((long)mmap(stuck[1] + 4 * PAGE, PAGE, PROT_READ,
+				     MAP_PRIVATE | MAP_FIXED, fd, 0),
+			  ENOMEM);
+	}
+	must(munmap(region, CROWD * PAGE));
+}
+
+static void crowded(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (stuck[i])
+			same(stuck[i], 0, LEN, 0); /* of the round before */
+		else
+			stuck[i] = map(NULL, LEN, PROT_READ | PROT_WRITE, 0, 0);
+	}
+	if (!asked)
+		return;
+	asked = 0;
+	fill();
+	for (i = 0; i < 2; i++)
+		same(stuck[i], 0, LEN, 0);
+}
+
 static void library(void)
 {
 	void *lib = dlopen("libmvec.so.1", RTLD_NOW);
@@ -157,11 +220,13 @@ static void keep(void)
 int main(int argc, char **argv)
 {
 	int first = lib_init("mappings", argc, argv);
+	const char *mode = argc > first + 1 ? argv[first + 1] : "";
 
 	if (argc <= first)
 		return 2;
 	make_file(argv[first]);
 	signal(SIGSEGV, on_fault);
+	signal(SIGUSR1, on_usr1);
 	kept = map(NULL, LEN, PROT_READ | PROT_WRITE, 0, 0);
 	memset(kept + 2 * PAGE, 0, PAGE);
 	lib_ready();
@@ -170,8 +235,12 @@ int main(int argc, char **argv)
 		over();
 		library();
 		keep();
-		if (lib_rounds == 0 || argc > first + 1)
+		if (lib_rounds == 0 || !strcmp(mode, "bad"))
 			bad();
+		if (!strcmp(mode, "crowded"))
+			crowded();
 	} while (lib_round());
+	if (!strcmp(mode, "crowded"))
+		check_eq(times_crowded, 2);
 	return lib_end();
 }

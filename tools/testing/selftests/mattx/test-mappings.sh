@@ -22,5 +22,20 @@ start bad mappings "$T/work" bad || finish_test
 check "goes out to fail" migrate "$pid" node2
 check "goes on" on 1 advance bad 2
 good_end bad mappings ""
+
+# what this node cannot do after home has done it: the memory is as it was, here and at home
+on 2 sysctl -n vm.max_map_count
+limit=$out
+start crowded mappings "$T/work" crowded || finish_test
+on 2 sysctl -q vm.max_map_count=400
+for i in 1 2; do
+	check "crowded $i: goes out" migrate "$pid" node2
+	on 1 kill -USR1 "$pid"
+	check "crowded $i: goes on" on 1 advance crowded 2
+	check "crowded $i: comes home" home "$pid"
+	check "crowded $i: goes on at home" on 1 advance crowded 2
+done
+on 2 sysctl -q "vm.max_map_count=$limit"
+good_end crowded mappings ""
 check "nothing is out or in" nothing_out
 finish_test

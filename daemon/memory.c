@@ -712,13 +712,14 @@ static int first_round(struct memory *m)
 
 int memory_precopy(struct memory *m, int (*freeze)(struct job *job))
 {
-	uint64_t before = UINT64_MAX, left;
+	uint64_t before, left;
 	struct scan s;
 	int round, ret;
 
 	m->phase = "pre-copy";
 	m->sent = m->total = 0;
 	ret = first_round(m);
+	before = m->sent;
 	for (round = 1; round < ROUNDS && !ret; round++) {
 		ret = estimate(m, &left);
 		if (ret || left < ENOUGH || left > before / 4 * 3)

@@ -130,13 +130,14 @@ int stream_sendv(struct job *job, uint32_t type, uint64_t arg,
 {
 	struct stream_head head = { .type = type, .arg = arg };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
-	int i;
+	/* after pages there is always more, so they need not go in packets of their own */
+	int flags = MSG_NOSIGNAL | (type == STREAM_PAGES ? MSG_MORE : 0), i;
 
 	for (i = 1; i < n; i++)
 		head.len += iov[i].iov_len;
 	iov[0] = (struct iovec){ .iov_base = &head, .iov_len = sizeof(head) };
 	while (msg.msg_iovlen) {
-		ssize_t done = sendmsg(job->sock, &msg, MSG_NOSIGNAL);
+		ssize_t done = sendmsg(job->sock, &msg, flags);
 
 		if (done < 0 && errno == EINTR)
 			continue;

@@ -2,7 +2,7 @@
 #
 #   make            module for KERNEL, daemon, tools
 #   make demo       the main job on a two-node cluster in QEMU
-#   make check      the tests; KERNEL=6.12 or 6.1 for one kernel only
+#   make check      the tests; KERNEL=6.12, 6.1 or 7.3 for one kernel only
 #   make check-eessi  programs of EESSI or Debian only
 #   make check-debug  the core tests on a kernel with KASAN, lockdep, kmemleak
 #   make bench      measurements, as JSON
@@ -11,7 +11,7 @@
 #   make install    into DESTDIR, PREFIX; the module for KDIR
 #   make clean
 #
-# KERNEL is 6.12, 6.1 or debug; KDIR names any other kernel's build directory.
+# KERNEL is 6.12, 6.1, 7.3 or debug; KDIR names any other kernel's build directory.
 
 ifeq ($(origin KERNEL),undefined)
 KERNELS := 6.12 6.1

@@ -355,6 +355,8 @@ static const char *vma_obstacle(pid_t pid, const struct vma *vma)
 		return "is sealed";
 	if (vma->flags & VMA_PKEY)
 		return "has a protection key";
+	if (vma->flags & VMA_GUARD)
+		return "has guard pages of madvise(2)";
 	if (!(vma->flags & VMA_SHARED))
 		return NULL;
 	if (vma->prot & PROT_WRITE)

@@ -36,7 +36,7 @@ struct home {
 	struct body body;
 	struct maps maps; /* the deputy's, as changed to the guest's layout */
 	struct runs keep, data;
-	int mem, pagemap;
+	int pagemap;
 	char *buf; /* STREAM_BATCH bytes */
 };
 
@@ -276,11 +276,11 @@ static int on_pages(struct image *image, struct stream_run *run, int n,
 		return 0;
 	/* some of it is not writable for the process itself */
 	for (i = 0; i < n; at += run[i++].len) {
-		ssize_t done =
-			pwrite(h->mem, h->buf + at, run[i].len, run[i].addr);
+		ssize_t done = memory_move(h->body.handle, h->body.pid, true,
+					   h->buf + at, run[i].len, run[i].addr);
 
 		if (done != (ssize_t)run[i].len)
-			return failed_at(h, done < 0 ? -errno : -EFAULT,
+			return failed_at(h, done < 0 ? done : -EFAULT,
 					 "write its pages at", run[i].addr,
 					 run[i].addr + run[i].len);
 	}
@@ -461,13 +461,11 @@ static int open_deputy(struct home *h, const struct stream_return *back)
 	ret = job_claim(job, info.pid, back->gang);
 	if (ret)
 		return ret;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)info.pid);
-	h->mem = open(path, O_RDWR | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)info.pid);
 	h->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	h->buf = malloc(STREAM_BATCH);
-	if (h->mem < 0 || h->pagemap < 0 || !h->buf)
-		return job_fail(job, errno, "cannot open its memory: %s",
+	if (h->pagemap < 0 || !h->buf)
+		return job_fail(job, errno, "cannot open its page map: %s",
 				strerror(errno));
 	return 0;
 }
@@ -521,7 +519,7 @@ int home_serve(struct job *job, const struct stream_return *back)
 				   .drop = on_drop,
 				   .keep = on_keep,
 				   .rest = on_rest };
-	h->mem = h->pagemap = -1;
+	h->pagemap = -1;
 	h->body = (struct body){ .job = job };
 	h->body.handle = open("/dev/mattx", O_RDWR | O_CLOEXEC);
 	if (h->body.handle < 0)
@@ -532,8 +530,6 @@ int home_serve(struct job *job, const struct stream_return *back)
 	/* an armed deputy that was not committed is a plain deputy again */
 	if (h->body.handle >= 0)
 		close(h->body.handle);
-	if (h->mem >= 0)
-		close(h->mem);
 	if (h->pagemap >= 0)
 		close(h->pagemap);
 	free(h->buf);

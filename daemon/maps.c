@@ -26,7 +26,7 @@ static const struct {
 	{ "mg", VMA_MERGEABLE },  { "um", VMA_UFFD },
 	{ "uw", VMA_UFFD },	  { "ui", VMA_UFFD },
 	{ "ss", VMA_SHADOW },	  { "sl", VMA_SEALED },
-	{ "sd", VMA_SOFTDIRTY },
+	{ "sd", VMA_SOFTDIRTY },  { "gu", VMA_GUARD },
 };
 
 /* A whole file of /proc, with a NUL behind it. NULL: errno. */

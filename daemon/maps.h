@@ -39,6 +39,7 @@ enum {
 	VMA_SEALED = 1 << 22,
 	VMA_PKEY = 1 << 23,
 	VMA_SOFTDIRTY = 1 << 24,
+	VMA_GUARD = 1 << 25, /* madvise(MADV_GUARD_INSTALL) has made, or unmade, guards */
 };
 
 struct vma {

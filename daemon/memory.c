@@ -2,8 +2,8 @@
 /*
  * The pages of a process.
  *
- * One thread reads (process_vm_readv, or /proc/PID/mem for what the process itself
- * may not read) and the job's own thread sends what the other has filled: so the
+ * One thread reads (process_vm_readv, or the module for what the process itself may
+ * not read) and the job's own thread sends what the other has filled: so the
  * socket always has something to carry. Pages of zeroes are found by looking.
  *
  * What was written since it was sent is known by the kernel's soft-dirty bits.
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -73,7 +74,7 @@ static bool soft_dirty_works(void)
 int memory_open(struct memory *m, struct job *job, pid_t pid)
 {
 	*m = (struct memory){
-		.job = job, .pid = pid, .pagemap = -1, .mem = -1, .phase = "pages"
+		.job = job, .pid = pid, .pagemap = -1, .device = -1, .phase = "pages"
 	};
 	if (!soft_dirty_works())
 		return job_fail(job, ENOSYS,
@@ -82,9 +83,9 @@ int memory_open(struct memory *m, struct job *job, pid_t pid)
 	if (m->pagemap < 0)
 		return job_fail(job, errno, "cannot open its page map: %s",
 				strerror(errno));
-	m->mem = open_proc(pid, "mem", O_RDONLY);
-	if (m->mem < 0)
-		return job_fail(job, errno, "cannot open its memory: %s",
+	m->device = open("/dev/mattx", O_RDWR | O_CLOEXEC);
+	if (m->device < 0)
+		return job_fail(job, errno, "cannot open /dev/mattx: %s",
 				strerror(errno));
 	return 0;
 }
@@ -93,13 +94,25 @@ void memory_close(struct memory *m)
 {
 	if (m->pagemap >= 0)
 		close(m->pagemap);
-	if (m->mem >= 0)
-		close(m->mem);
+	if (m->device >= 0)
+		close(m->device);
 	maps_free(&m->maps);
 	runs_free(&m->seen);
 	runs_free(&m->fseen);
 	runs_free(&m->there);
-	*m = (struct memory){ .pagemap = -1, .mem = -1 };
+	*m = (struct memory){ .pagemap = -1, .device = -1 };
+}
+
+ssize_t memory_move(int device, pid_t pid, bool write, void *buf, size_t len,
+		    uint64_t addr)
+{
+	struct mattx_ioc_memory arg = { .pid = pid,
+					.write = write,
+					.addr = addr,
+					.ptr = (uintptr_t)buf,
+					.len = len };
+
+	return ioctl(device, MATTX_IOC_MEMORY, &arg) ? -errno : (ssize_t)arg.len;
 }
 
 int memory_forget(struct job *job, pid_t pid)
@@ -195,8 +208,9 @@ static void read_pieces(struct pump *p, struct slot *slot, struct iovec *piece,
 			local.iov_len += piece[i].iov_len;
 		got = process_vm_readv(p->m->pid, &local, 1, piece, n, 0);
 		if (got <= 0) {
-			got = pread(p->m->mem, buf, piece->iov_len,
-				    (off_t)piece->iov_base);
+			got = memory_move(p->m->device, p->m->pid, false, buf,
+					  piece->iov_len,
+					  (uintptr_t)piece->iov_base);
 			if (got < (ssize_t)PAGE) {
 				addr = (uint64_t)piece->iov_base;
 				runs_add(&p->lost, addr, addr + PAGE);

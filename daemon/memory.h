@@ -16,7 +16,8 @@
 struct memory {
 	struct job *job;
 	pid_t pid;
-	int pagemap, mem;	 /* of /proc/PID */
+	int pagemap;		 /* of /proc/PID */
+	int device;		 /* /dev/mattx, bound to nothing */
 	uint64_t stub, stub_len; /* not part of the process */
 	struct maps maps;  /* as announced last; n is 0 before the first */
 	struct runs seen;  /* own (anonymous) pages that were looked at */
@@ -29,6 +30,14 @@ struct memory {
 /* Return of all: 0, or a negative errno after job_fail(). memory_close() in any case. */
 int memory_open(struct memory *m, struct job *job, pid_t pid);
 void memory_close(struct memory *m);
+
+/**
+ * memory_move() - read or write what the process itself may not
+ * @device: an open /dev/mattx, bound or not
+ * Return: bytes, perhaps fewer than @len, or a negative errno.
+ */
+ssize_t memory_move(int device, pid_t pid, bool write, void *buf, size_t len,
+		    uint64_t addr);
 
 /* Forget which pages were written: from now on the kernel notes it anew. */
 int memory_forget(struct job *job, pid_t pid);

@@ -317,7 +317,7 @@ int mattx_migrate_out(struct job *job)
 {
 	struct way_out w = { .job = job,
 			     .body = { .job = job, .handle = -1 },
-			     .memory = { .pagemap = -1, .mem = -1 } };
+			     .memory = { .pagemap = -1, .device = -1 } };
 	int ret;
 
 	ret = go_out(&w);

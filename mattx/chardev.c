@@ -17,6 +17,7 @@
 #include "fault.h"
 #include "gang/internal.h"
 #include "main.h"
+#include "memory.h"
 #include "wormhole/hooks.h"
 
 #define MAX_CALLS 4096 /* of one MATTX_IOC_CALLS */
@@ -589,6 +590,21 @@ static long ioc_version(void __user *user)
 	return theirs == MATTX_ABI ? 0 : -EPROTO;
 }
 
+static long ioc_memory(void __user *user)
+{
+	struct mattx_ioc_memory arg;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.pad || arg.write > 1 || !arg.len)
+		return -EINVAL;
+	err = mattx_memory_move(&arg);
+	if (!err && copy_to_user(user, &arg, sizeof(arg)))
+		err = -EFAULT;
+	return err;
+}
+
 static long with_door(struct mattx_gang *gang, unsigned int cmd, void __user *user)
 {
 	long ret;
@@ -627,6 +643,8 @@ static long chardev_ioctl(struct file *file, unsigned int cmd,
 	switch (cmd) {
 	case MATTX_IOC_VERSION:
 		return ioc_version(user);
+	case MATTX_IOC_MEMORY:
+		return ioc_memory(user);
 	case MATTX_IOC_FREEZE:
 		return ioc_freeze(handle, user);
 	case MATTX_IOC_OPEN:

@@ -6,12 +6,16 @@
 #ifndef _MATTX_COMPAT_H
 #define _MATTX_COMPAT_H
 
+#include <linux/irqflags.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/restart_block.h>
 #include <linux/rseq.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
 #include <linux/signal.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 #include <asm/msr.h>
 
@@ -91,12 +95,17 @@ static inline int mattx_dequeue_signal(sigset_t *mask, kernel_siginfo_t *info,
 #define MATTX_KFUTEX_BASE    0x0002 /* FLAGS_SIZE_32 */
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define rdmsrq rdmsrl
+#define wrmsrq wrmsrl
+#endif
+
 /* The user's fs and gs base of current, which may be live in the CPU. */
 static inline void mattx_read_bases(u64 *fs, u64 *gs)
 {
 	preempt_disable();
-	rdmsrl(MSR_FS_BASE, *fs);
-	rdmsrl(MSR_KERNEL_GS_BASE, *gs);
+	rdmsrq(MSR_FS_BASE, *fs);
+	rdmsrq(MSR_KERNEL_GS_BASE, *gs);
 	preempt_enable();
 }
 
@@ -108,11 +117,15 @@ static inline void mattx_write_bases(u64 fs, u64 gs)
 	current->thread.gsindex = 0;
 	current->thread.fsbase = fs;
 	current->thread.gsbase = gs;
-	wrmsrl(MSR_FS_BASE, fs);
-	wrmsrl(MSR_KERNEL_GS_BASE, gs);
+	wrmsrq(MSR_FS_BASE, fs);
+	wrmsrq(MSR_KERNEL_GS_BASE, gs);
 	preempt_enable();
 }
 
+/* Longer areas have what the second version of the interface brought. */
+#define MATTX_RSEQ_V1_LEN 32
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
 static inline void mattx_rseq_get(u64 *ptr, u32 *len, u32 *sig)
 {
 	*ptr = (unsigned long)current->rseq;
@@ -137,6 +150,67 @@ static inline void mattx_rseq_set(u64 ptr, u32 len, u32 sig)
 		rseq_set_notify_resume(current);
 	}
 }
+#else
+static inline void mattx_rseq_get(u64 *ptr, u32 *len, u32 *sig)
+{
+	*ptr = (unsigned long)current->rseq.usrptr;
+	*len = current->rseq.len;
+	*sig = current->rseq.sig;
+}
+
+/*
+ * Registers current's rseq area without touching it; @ptr 0: none. The kernel kills a
+ * thread whose area does not say what it wrote there last, so what another node's kernel
+ * has written is taken for that.
+ */
+static inline void mattx_rseq_set(u64 ptr, u32 len, u32 sig)
+{
+	struct rseq __user *area = (void __user *)(unsigned long)ptr;
+	struct rseq_data data = {};
+	unsigned long flags;
+
+	data.ids.cpu_id = RSEQ_CPU_ID_UNINITIALIZED;
+	if (ptr && !get_user(data.ids.cpu_id, &area->cpu_id) &&
+	    !get_user(data.ids.mm_cid, &area->mm_cid) &&
+	    !get_user(data.ids.node_id, &area->node_id)) {
+		data.usrptr = area;
+		data.len = len;
+		data.sig = sig;
+		data.event.has_rseq = len > MATTX_RSEQ_V1_LEN ? 2 : 1;
+		data.event.user_irq = true; /* look for a critical section */
+	}
+	local_irq_save(flags); /* the scheduler and membarrier change it too */
+	current->rseq = data;
+	rseq_force_update();
+	local_irq_restore(flags);
+}
+#endif
+
+/* When a poll that is to be restarted ends, monotonic ns. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+static inline s64 mattx_poll_end(const struct restart_block *block)
+{
+	return ktime_set(block->poll.tv_sec, block->poll.tv_nsec);
+}
+
+static inline void mattx_poll_set_end(struct restart_block *block, s64 ns)
+{
+	struct timespec64 end = ns_to_timespec64(ns);
+
+	block->poll.tv_sec = end.tv_sec;
+	block->poll.tv_nsec = end.tv_nsec;
+}
+#else
+static inline s64 mattx_poll_end(const struct restart_block *block)
+{
+	return timespec64_to_ktime(block->poll.end_time);
+}
+
+static inline void mattx_poll_set_end(struct restart_block *block, s64 ns)
+{
+	block->poll.end_time = ns_to_timespec64(ns);
+}
+#endif
 
 /* The head of current's robust futex list. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)

@@ -116,3 +116,41 @@ suite_update()
 	suite_apt "$1" update >&2
 	touch "$stamp"
 }
+
+# debian_root SUITE ROOT LOG - a minimal Debian in the directory ROOT, for
+# in_root; what it says goes to LOG
+debian_root()
+{
+	local suite=$1 root=$2 log=$3
+
+	debootstrap --variant=minbase --include=ca-certificates "$suite" \
+		"$root" "$(mirror)" >"$log" 2>&1 || die "debootstrap failed, see $log"
+	echo force-unsafe-io >>"$root/etc/dpkg/dpkg.cfg.d/lean"
+	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+	chmod +x "$root/usr/sbin/policy-rc.d"
+}
+
+# root_install ROOT LOG PACKAGES... - from the suites that ROOT knows
+root_install()
+{
+	local root=$1 log=$2
+	shift 2
+
+	in_root "$root" apt-get -o DPkg::Lock::Timeout=600 update >>"$log" 2>&1 ||
+		die "apt-get update failed, see $log"
+	in_root "$root" apt-get -o DPkg::Lock::Timeout=600 install -y \
+		--no-install-recommends "$@" >>"$log" 2>&1 ||
+		die "apt-get install failed, see $log"
+}
+
+# in_root ROOT CMD... - run it there, with this machine's /proc and, if root_dir names a
+# directory, with that at the same place; the mounts are this command's own
+in_root()
+{
+	# shellcheck disable=SC2016
+	DEBIAN_FRONTEND=noninteractive LC_ALL=C unshare --mount sh -c '
+		root=$1 dir=$2 && shift 2
+		mount --rbind /proc "$root/proc" || exit
+		[ -z "$dir" ] || mount --bind "$dir" "$root$dir" || exit
+		exec chroot "$root" "$@"' in_root "$1" "${root_dir:-}" "${@:2}"
+}

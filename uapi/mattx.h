@@ -168,6 +168,16 @@ struct mattx_ioc_call { /* make a system call in a body */
 	__s64 ret;
 };
 
+/* Read or write memory of a process that its own protection forbids, as debuggers may. */
+struct mattx_ioc_memory {
+	__s32 pid;
+	__u32 write; /* 0, 1 */
+	__u64 addr;  /* there */
+	__u64 ptr;   /* here */
+	__u32 len; /* in: bytes, out: how many were moved, which is not none */
+	__u32 pad;
+};
+
 struct mattx_ioc_commit { /* ARM, COMMIT */
 	__u64 gang;	  /* random, chosen at home; 0 on the way back */
 	__u32 peer;	  /* node id of the other side */
@@ -224,7 +234,8 @@ enum mattx_range_kind {
  * struct mattx_ioc_call[]: calls that thread tid makes one after the other until one
  * fails. Out: len of those that were made, the last one being the one that failed.
  */
-#define MATTX_IOC_CALLS _IOWR(MATTX_IOC_MAGIC, 21, struct mattx_ioc_buf)
+#define MATTX_IOC_CALLS	 _IOWR(MATTX_IOC_MAGIC, 21, struct mattx_ioc_buf)
+#define MATTX_IOC_MEMORY _IOWR(MATTX_IOC_MAGIC, 22, struct mattx_ioc_memory)
 
 /* ---------------------------------------------------------------- netlink */
 

@@ -36,6 +36,9 @@
 #define STUB_CALL 0 /* offset of syscall */
 #define STUB_TRAP 2 /* offset of int3 */
 
+/* In rcx, into which SYSCALL puts an address, or nothing (FRED): it was not made. */
+#define NOT_MADE (-1L)
+
 /*
  * Where a deputy has its stub and its buffers if there is room: far from what either
  * kernel hands out, because a guest's mapping of a file is made at home at the address
@@ -788,11 +791,17 @@ void mattx_kick_work(struct callback_head *work)
 	    !(current->flags & PF_EXITING)) {
 		if (regs->ip == stub + STUB_CALL) { /* not made yet */
 			regs->ax = -ERESTARTNOINTR;
+			regs->cx = NOT_MADE;
 			regs->ip = stub + STUB_TRAP;
 		}
 		regs->orig_ax = -1; /* no restart */
 	}
 	mattx_thread_put(thread);
+}
+
+bool mattx_body_made_call(void)
+{
+	return (long)task_pt_regs(current)->cx != NOT_MADE;
 }
 
 /* Where the kernel keeps what the processor said of a debug trap. */

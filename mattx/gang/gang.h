@@ -280,6 +280,14 @@ void mattx_body_cancel(struct mattx_thread *thread,
 		       void *arg);
 
 /**
+ * mattx_body_made_call() - has the call that current was sent out for been made?
+ *
+ * Context: the body thread itself, in its job's done(). Return: false when it was brought
+ * back before it had begun, with -ERESTARTNOINTR.
+ */
+bool mattx_body_made_call(void);
+
+/**
  * mattx_body_scratch() - user memory of the current body thread, for a job's buffers
  * @thread: current's
  * @len: bytes wanted

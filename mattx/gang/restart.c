@@ -307,8 +307,7 @@ void mattx_restart_capture(struct mattx_thread *thread)
 		r->val = block->poll.nfds;
 		r->flags = block->poll.has_timeout;
 		if (block->poll.has_timeout)
-			r->time = block->poll.tv_sec * NSEC_PER_SEC +
-				  block->poll.tv_nsec +
+			r->time = mattx_poll_end(block) +
 				  clock_offset(CLOCK_MONOTONIC);
 		break;
 	case MATTX_RESTART_NANOSLEEP:
@@ -350,8 +349,7 @@ void mattx_restart_apply(struct mattx_thread *thread)
 		block->poll.nfds = r->val;
 		block->poll.has_timeout = r->flags & 1;
 		time = max_t(s64, r->time - clock_offset(CLOCK_MONOTONIC), 0);
-		block->poll.tv_sec = div_s64(time, NSEC_PER_SEC);
-		block->poll.tv_nsec = time - block->poll.tv_sec * NSEC_PER_SEC;
+		mattx_poll_set_end(block, time);
 		break;
 	case MATTX_RESTART_NANOSLEEP:
 	case MATTX_RESTART_ALARM:

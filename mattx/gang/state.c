@@ -143,7 +143,9 @@ void mattx_state_capture(struct mattx_thread *thread)
 	s->sas_sp = current->sas_ss_sp;
 	s->sas_size = current->sas_ss_size;
 	s->sas_flags = current->sas_ss_flags;
+	/* on its way to the stub it must not be found outside of its critical section */
 	mattx_rseq_get(&s->rseq, &s->rseq_len, &s->rseq_sig);
+	mattx_rseq_set(0, 0, 0);
 	mattx_restart_capture(thread);
 }
 
@@ -181,11 +183,11 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
 				s->robust_list;
 		current->clear_child_tid =
 			(int __user *)(unsigned long)s->clear_child_tid;
-		mattx_rseq_set(s->rseq, s->rseq_len, s->rseq_sig);
 		mattx_restart_apply(thread);
 	} else {
 		mattx_restart_resume(thread);
 	}
+	mattx_rseq_set(s->rseq, s->rseq_len, s->rseq_sig);
 	regs_set(task_pt_regs(current), &s->regs);
 	apply_masks(s);
 }
@@ -198,7 +200,6 @@ void mattx_state_apply(struct mattx_thread *thread, enum mattx_order order)
  */
 void mattx_state_detach(void)
 {
-	mattx_rseq_set(0, 0, 0);
 	mattx_robust_list(current) = NULL;
 	current->clear_child_tid = NULL;
 }

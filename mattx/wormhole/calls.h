@@ -388,4 +388,5 @@ HOME(468, file_getattr)
 HOME(469, file_setattr)
 HOME(470, listns)
 LOCAL(471, rseq_slice_yield)
+HOME(472, fchroot)
 /* clang-format on */

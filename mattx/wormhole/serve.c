@@ -125,13 +125,10 @@ static u32 reply_flags(const struct served *s)
 	return flags;
 }
 
-/*
- * Was the thread brought back before it made its call, to pass on a signal? A SYSCALL
- * leaves something in rcx, which was 0.
- */
+/* Was the thread brought back before it made its call, to pass on a signal? */
 static bool not_begun(long ret)
 {
-	return ret == -ERESTARTNOINTR && !current_pt_regs()->cx;
+	return ret == -ERESTARTNOINTR && !mattx_body_made_call();
 }
 
 /* In the deputy's thread: the call has returned. */

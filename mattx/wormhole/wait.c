@@ -116,13 +116,11 @@ static long restart_later(long (*fn)(struct restart_block *), void __user *ufds,
 			  u32 n, const struct deadline *d)
 {
 	struct restart_block *block = &current->restart_block;
-	struct timespec64 ts = ktime_to_timespec64(d->at);
 
 	block->poll.ufds = ufds;
 	block->poll.nfds = n;
 	block->poll.has_timeout = d->finite;
-	block->poll.tv_sec = ts.tv_sec;
-	block->poll.tv_nsec = ts.tv_nsec;
+	mattx_poll_set_end(block, d->at);
 	return set_restart_fn(block, fn);
 }
 
@@ -130,7 +128,7 @@ static void restart_deadline(const struct restart_block *block,
 			     struct deadline *d)
 {
 	d->finite = block->poll.has_timeout;
-	d->at = ktime_set(block->poll.tv_sec, block->poll.tv_nsec);
+	d->at = mattx_poll_end(block);
 }
 
 /* -------------------------------------------------------------------- poll */

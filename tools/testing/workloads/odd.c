@@ -5,9 +5,9 @@
  *	odd REASON
  *
  * memory, files, handlers: shared with a child; shared: a writable shared
- * mapping; sysv: such a segment; device; hugetlb; key: protection key; sealed; userfault; seccomp;
- * uring; signalfd; leader: its first thread has ended; deadline; traced: by
- * its own child.
+ * mapping; sysv: such a segment; device; hugetlb; key: protection key; sealed; guard:
+ * pages made by madvise(2); userfault; seccomp; uring; signalfd; leader: its first
+ * thread has ended; deadline; traced: by its own child.
  */
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -121,6 +121,14 @@ static void map_sealed(void)
 
 	if (syscall(462, p, PAGE, 0))
 		cannot("mseal");
+}
+
+static void map_guard(void)
+{
+	char *p = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+	if (madvise(p, PAGE, 102 /* MADV_GUARD_INSTALL */))
+		cannot("MADV_GUARD_INSTALL");
 }
 
 static void map_userfault(void)
@@ -240,6 +248,7 @@ static const struct {
 	{ "hugetlb", map_hugetlb, 0 },
 	{ "key", map_key, 0 },
 	{ "sealed", map_sealed, 0 },
+	{ "guard", map_guard, 0 },
 	{ "userfault", map_userfault, 0 },
 	{ "seccomp", filter_calls, 0 },
 	{ "uring", make_ring, 0 },

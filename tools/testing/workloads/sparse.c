@@ -26,7 +26,7 @@
 #define STACK_MAX  (4ul << 20)
 
 static size_t size = 2ul << 30;
-static char *sparse, *reserved, *guard, *wiped, *kept_back, *readable;
+static char *sparse, *reserved, *guard, *wiped, *kept_back, *readable, *hidden;
 static char *from_file;
 static const size_t reserved_at[3] = { 0, RESERVED / 2 + PAGE, RESERVED - PAGE };
 static char *churn[CHURN];
@@ -112,6 +112,20 @@ static void check_reserved(unsigned long round)
 	must_fault(NULL, false, SIGSEGV, SEGV_MAPERR);
 	check_eq(*(uint64_t *)(guard + PAGE), 4711);
 	check_eq(*(uint64_t *)readable, word_for(readable, 0));
+}
+
+/* What nobody may look at is there all the same. */
+static void check_hidden(unsigned long round)
+{
+	uint64_t *word = (uint64_t *)(hidden + PAGE);
+
+	must_fault(hidden, false, SIGSEGV, SEGV_ACCERR);
+	must(mprotect(hidden, 2 * PAGE, PROT_READ | PROT_WRITE));
+	check_eq(*(uint64_t *)hidden, word_for(hidden, 0));
+	if (round)
+		check_eq(*word, word_for(word, round - 1));
+	*word = word_for(word, round);
+	must(mprotect(hidden, 2 * PAGE, PROT_NONE));
 }
 
 static void __attribute__((noinline)) use_stack(size_t left, unsigned long round)
@@ -272,6 +286,9 @@ static void set_up(void)
 	*(uint64_t *)kept_back = word_for(kept_back, 0);
 	*(uint64_t *)readable = word_for(readable, 0);
 	must(mprotect(readable, 2 * PAGE, PROT_READ));
+	hidden = map(2 * PAGE, PROT_READ | PROT_WRITE, 0);
+	*(uint64_t *)hidden = word_for(hidden, 0);
+	must(mprotect(hidden, 2 * PAGE, PROT_NONE));
 	map_file();
 	brk_start = sbrk(0);
 }
@@ -294,6 +311,7 @@ int main(int argc, char **argv)
 	do {
 		check_pages(round);
 		check_reserved(round);
+		check_hidden(round);
 		check_file(round);
 		use_stack(STACK_STEP + (round * STACK_STEP) % STACK_MAX, round);
 		change_mappings(round);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # nodes: 2
-# kernels: 6.12
+# kernels: 6.12 7.3
 # timeout: 180
 #
 # scripts/cluster itself: what all other tests rely on.

@@ -6,6 +6,7 @@
 . "$(dirname "$0")/cases.sh"
 
 try_case A06 rseq-follows-cpu
+try_case A06s "rseq-follows-cpu, in a critical section"
 try_case A07 lock-before-unlock-after
 try_case A16 zombie-status
 try_case A17 stopped-child

@@ -14,6 +14,7 @@ run()
 
 root=$work/root
 kdir=$("$top/scripts/kernel" "$MATTX_KERNEL" kdir)
+there=("$top/scripts/in-kdir" "$kdir" "$work") # where modules for it are built
 release=$("$top/scripts/kernel" "$MATTX_KERNEL" release)
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$top/dkms.conf")
 
@@ -35,13 +36,13 @@ expect_match "mattxctl too" "$? $out" "^0 .*$version"
 mkdir "$work/dkms"
 dkms=(dkms --sourcetree "$root/usr/src" --dkmstree "$work/dkms"
 	-m mattx -v "$version" -k "$release" --kernelsourcedir "$kdir")
-check "dkms takes it" run "${dkms[@]}" add
-check "dkms builds it" run "${dkms[@]}" build
+check "dkms takes it" run "${there[@]}" "${dkms[@]}" add
+check "dkms builds it" run "${there[@]}" "${dkms[@]}" build
 expect_match "with a module" \
 	"$(find "$work/dkms/mattx/$version/$release" -name 'mattx.ko*')" 'mattx\.ko'
 
 # as the kernel's documentation says: make -C $KDIR M=$PWD
 cp -r "$root/usr/src/mattx-$version" "$work/plain"
-check "make -C KDIR M=PWD" run make -C "$kdir" M="$work/plain" modules
+check "make -C KDIR M=PWD" run "${there[@]}" make -C "$kdir" M="$work/plain" modules
 check "it is the same module" test -s "$work/plain/mattx/mattx.ko"
 finish_test

@@ -3,7 +3,7 @@
 # /proc/mattx: what scripts read there, processes that move because they write there,
 # refusals as errnos, and writers that are never left asleep.
 # timeout: 600
-# kernels: 6.12 6.1
+# kernels: 6.12 6.1 7.3
 # debug: yes
 
 . "$(dirname "$0")/lib.sh"

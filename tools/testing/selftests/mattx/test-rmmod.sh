@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The module cannot be unloaded while anything is out or in; when nothing is, it can.
 # timeout: 300
-# kernels: 6.12
+# kernels: 6.12 7.3
 # debug: yes
 
 . "$(dirname "$0")/lib.sh"

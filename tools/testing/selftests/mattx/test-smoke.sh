@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The shortest of all: there and back, with threads, files, signals and an end.
 # timeout: 300
-# kernels: 6.12 6.1
+# kernels: 6.12 6.1 7.3
 # debug: yes
 
 . "$(dirname "$0")/lib.sh"

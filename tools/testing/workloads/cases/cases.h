@@ -50,6 +50,7 @@ const char *case_file(const char *name);
 	X(A04, two_clock_paths) \
 	X(A05, fixed_rate_scheduler) \
 	X(A06, rseq_follows_cpu) \
+	X(A06s, rseq_section_aborted) \
 	X(A07, lock_before_unlock_after) \
 	X(A08, sigev_thread_later) \
 	X(A09, timer_to_leader) \

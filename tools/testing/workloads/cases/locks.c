@@ -293,6 +293,83 @@ void A06_rseq_follows_cpu(void)
 	check_eq(pthread_join(older, NULL), 0);
 }
 
+/* Goes round and round in a critical section until the kernel takes it out of it. */
+static void spin_in_section(void)
+{
+	struct rseq *area =
+		(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+
+	/* clang-format off */
+	asm goto(".pushsection .data, \"aw\"\n"
+		 ".balign 32\n"
+		 "1:	.long 0, 0\n"
+		 "	.quad 2f, 3f - 2f, 4f\n"
+		 ".popsection\n"
+		 "	leaq 1b(%%rip), %%rax\n"
+		 "	movq %%rax, %c1(%0)\n"
+		 "2:	jmp 2b\n"
+		 "3:	.byte 0x0f, 0xb9, 0x3d\n" /* ud1 with what is no offset */
+		 "	.long %c2\n"
+		 "4:	jmp %l[aborted]\n"
+		 :
+		 : "r" (area), "i" (offsetof(struct rseq, rseq_cs)),
+		   "i" (RSEQ_SIG)
+		 : "rax", "memory"
+		 : aborted);
+	/* clang-format on */
+	__builtin_unreachable();
+aborted:
+	return;
+}
+
+static volatile int rseq_aborted;
+
+static void *spin_in_sections(void *arg)
+{
+	while (!rseq_end) {
+		spin_in_section();
+		rseq_aborted++;
+	}
+	return arg;
+}
+
+static void on_nothing(int sig)
+{
+	(void)sig;
+}
+
+/* A signal ends a section; one that the kernel has lost sight of never ends. */
+static bool end_section(pthread_t thread)
+{
+	int before = rseq_aborted, tries;
+
+	for (tries = 0; rseq_aborted == before && tries < 600; tries++) {
+		check_eq(pthread_kill(thread, SIGUSR1), 0);
+		sleep_ms(100);
+	}
+	return rseq_aborted != before;
+}
+
+/* A thread is moved out of the middle of a section: it is aborted, not finished. */
+void A06s_rseq_section_aborted(void)
+{
+	struct sigaction action = { .sa_handler = on_nothing };
+	pthread_t thread;
+	bool more, alive;
+
+	check(__rseq_size > 0);
+	must(sigaction(SIGUSR1, &action, NULL));
+	start_thread(&thread, spin_in_sections, NULL);
+	do {
+		more = moved();
+		alive = end_section(thread);
+		check(alive);
+	} while (more && alive);
+	rseq_end = 1;
+	for (; alive && pthread_tryjoin_np(thread, NULL); sleep_ms(20))
+		pthread_kill(thread, SIGUSR1);
+}
+
 /* ------------------------------------------------------------ scheduling class */
 
 /* It is not refused, so it must be there and here. */

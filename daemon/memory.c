@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -26,6 +27,7 @@
 
 #include "fault.h"
 #include "memory.h"
+#include "sharers.h"
 
 #define PM_PRESENT (1ull << 63)
 #define PM_SWAPPED (1ull << 62)
@@ -73,7 +75,12 @@ static bool soft_dirty_works(void)
 int memory_open(struct memory *m, struct job *job, pid_t pid)
 {
 	*m = (struct memory){
-		.job = job, .pid = pid, .pagemap = -1, .mem = -1, .phase = "pages"
+		.job = job,
+		.pid = pid,
+		.pagemap = -1,
+		.mem = -1,
+		.handle = -1,
+		.phase = "pages",
 	};
 	if (!soft_dirty_works())
 		return job_fail(job, ENOSYS,
@@ -99,6 +106,8 @@ void memory_close(struct memory *m)
 	runs_free(&m->seen);
 	runs_free(&m->fseen);
 	runs_free(&m->there);
+	runs_free(&m->shared);
+	runs_free(&m->kept);
 	*m = (struct memory){ .pagemap = -1, .mem = -1 };
 }
 
@@ -479,7 +488,32 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 	}
 }
 
-static int scan(struct memory *m, struct scan *s)
+/* What the file has where it is mapped, whether this process has seen it or not. */
+static int scan_shared(struct scan *s, const struct vma *vma)
+{
+	const struct memory *m = s->m;
+	struct mattx_ioc_data data;
+	uint64_t at = vma->start;
+
+	for (; at < vma->end; at = data.end) {
+		data = (struct mattx_ioc_data){ at, vma->end };
+		if (ioctl(m->handle, MATTX_IOC_DATA, &data)) {
+			if (errno == ENXIO)
+				break;
+			return job_fail(m->job, errno,
+					"cannot see what %llx-%llx has: %s",
+					(unsigned long long)vma->start,
+					(unsigned long long)vma->end,
+					strerror(errno));
+		}
+		runs_add(&s->todo, data.start, data.end);
+		runs_add(&s->fseen, data.start, data.end);
+	}
+	return 0;
+}
+
+/* @frozen: with what is shared */
+static int scan(struct memory *m, struct scan *s, bool frozen)
 {
 	size_t i;
 	int ret = 0;
@@ -490,6 +524,10 @@ static int scan(struct memory *m, struct scan *s)
 
 		if (vma->flags & VMA_VDSO)
 			continue;
+		if (vma_is_shared(vma)) {
+			ret = frozen ? scan_shared(s, vma) : 0;
+			continue;
+		}
 		s->file = vma->flags & VMA_FILE;
 		ret = walk(m->job, m->pagemap, vma->start, vma_end(m->pid, vma),
 			   scan_page, s);
@@ -531,7 +569,7 @@ static int send_runs(struct memory *m, uint32_t type, const struct runs *runs)
 static int send_layout(struct memory *m, bool last)
 {
 	struct stream_vma *list;
-	size_t i;
+	size_t i, at = 0;
 	int ret;
 
 	list = calloc(m->maps.n + 1, sizeof(*list));
@@ -542,6 +580,12 @@ static int send_layout(struct memory *m, bool last)
 
 		list[i] = (struct stream_vma){ vma->start, vma->end, vma->prot,
 					       vma->flags & VMA_WIRE };
+		if (!vma_is_shared(vma))
+			continue;
+		list[i].flags &= ~VMA_FILE;
+		list[i].flags |= VMA_SOLE;
+		if (runs_has(&m->kept, &at, vma->start))
+			list[i].flags |= VMA_KEPT;
 	}
 	ret = stream_send(m->job, STREAM_LAYOUT, last, list,
 			  m->maps.n * sizeof(*list));
@@ -619,7 +663,7 @@ static int check_lost(struct memory *m, const struct runs *lost)
 		size_t at = maps_at(&m->maps, lost->run[i].start);
 
 		if (at == m->maps.n || !(m->maps.vma[at].flags & VMA_FILE) ||
-		    m->maps.vma[at].end < lost->run[i].end)
+		    vma_is_shared(&m->maps.vma[at]) || m->maps.vma[at].end < lost->run[i].end)
 			return job_fail(m->job, EFAULT,
 					"cannot read its page at %llx",
 					(unsigned long long)lost->run[i].start);
@@ -668,7 +712,7 @@ static int send_scan(struct memory *m, struct scan *s, bool frozen)
 static int estimate(struct memory *m, uint64_t *bytes)
 {
 	struct scan s;
-	int ret = scan(m, &s);
+	int ret = scan(m, &s, false);
 
 	*bytes = runs_bytes(&s.todo);
 	scan_free(&s);
@@ -686,7 +730,7 @@ static int snapshot(struct memory *m, struct scan *s,
 		return fd;
 	ret = announce(m, false);
 	if (!ret)
-		ret = scan(m, s);
+		ret = scan(m, s, false);
 	if (!ret)
 		ret = memory_forget(m->job, m->pid);
 	close(fd);
@@ -703,7 +747,7 @@ static int first_round(struct memory *m)
 	if (!ret)
 		ret = announce(m, false);
 	if (!ret)
-		ret = scan(m, &s);
+		ret = scan(m, &s, false);
 	if (!ret)
 		ret = send_scan(m, &s, false);
 	scan_free(&s);
@@ -742,7 +786,7 @@ int memory_rest(struct memory *m)
 	ret = announce(m, true);
 	if (ret)
 		return ret;
-	ret = scan(m, &s);
+	ret = scan(m, &s, true);
 	if (!ret)
 		ret = send_scan(m, &s, true);
 	scan_free(&s);
@@ -753,8 +797,9 @@ int memory_rest(struct memory *m)
 
 struct changes {
 	struct runs todo, keep;
-	const struct runs *files;
-	size_t at;
+	const struct runs *files, *shared;
+	size_t at, at_shared;
+	bool writable; /* the mapping that is walked */
 };
 
 static void change_page(void *arg, uint64_t addr, uint64_t entry)
@@ -763,6 +808,8 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 
 	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
 		return;
+	if (!c->writable && runs_has(c->shared, &c->at_shared, addr))
+		return; /* its protection is what it was: it cannot have changed */
 	if (entry & PM_DIRTY)
 		runs_add(&c->todo, addr, addr + PAGE);
 	else if (runs_has(c->files, &c->at, addr))
@@ -775,17 +822,19 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 
 int memory_changes(struct memory *m, const struct runs *files)
 {
-	struct changes c = { .files = files };
+	struct changes c = { .files = files, .shared = &m->shared };
 	struct runs lost = { 0 };
 	size_t i;
 	int ret;
 
 	m->phase = "frozen";
 	ret = announce(m, true);
-	for (i = 0; i < m->maps.n && !ret; i++)
+	for (i = 0; i < m->maps.n && !ret; i++) {
+		c.writable = m->maps.vma[i].prot & PROT_WRITE;
 		if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
 			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
 				   m->maps.vma[i].end, change_page, &c);
+	}
 	if (!ret)
 		ret = send_runs(m, STREAM_KEEP, &c.keep);
 	if (!ret)

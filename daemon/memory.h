@@ -22,6 +22,8 @@ struct memory {
 	struct runs seen;  /* own (anonymous) pages that were looked at */
 	struct runs fseen; /* pages of files that were looked at */
 	struct runs there;
+	int handle; /* of /dev/mattx, for what is shared; -1: none */
+	struct runs shared, kept; /* MATTX_RANGE_SHARED or _KEPT; the latter only */
 	uint64_t sent, total; /* bytes of this phase, for job_progress() */
 	const char *phase;
 };
@@ -46,13 +48,16 @@ int memory_precopy(struct memory *m, int (*freeze)(struct job *job));
 
 /**
  * memory_rest() - the process is frozen: send its layout and what is not there yet
+ *
+ * Shared memory is sent only here, all that its files have: the kernel does not tell
+ * reliably what of it was written.
  */
 int memory_rest(struct memory *m);
 
 /**
  * memory_changes() - the guest is frozen: send its layout and what changed since
  * memory_forget()
- * @files: ranges that are file mappings at home
+ * @files: ranges that are file mappings at home, those of m->shared too
  */
 int memory_changes(struct memory *m, const struct runs *files);
 

@@ -103,6 +103,9 @@ static int commit(struct body *body, uint64_t gang, uint32_t reason)
 					.reason = reason };
 	int ret = ioctl(body->handle, MATTX_IOC_COMMIT, &arg);
 
+	if (ret && errno == ETXTBSY)
+		return job_fail(body->job, errno,
+				"somebody opens a file whose memory it shares");
 	if (ret)
 		return job_fail(body->job, errno, "the commit failed: %s",
 				strerror(errno));
@@ -138,6 +141,45 @@ static int pick_stub(struct job *job, pid_t pid, uint64_t *stub)
 	if (!*stub)
 		return job_fail(job, ENOMEM, "no room for the stub");
 	return 0;
+}
+
+/* Ranges of a gang, of kinds @first to @last. */
+static int read_ranges(struct body *body, uint32_t first, uint32_t last,
+		       struct runs *runs)
+{
+	struct mattx_ioc_buf arg = { .len = 0 };
+	struct mattx_range *range = NULL;
+	size_t i;
+
+	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
+		int error = errno;
+
+		free(range);
+		if (error != ENOSPC)
+			return job_fail(body->job, error,
+					"cannot read its ranges: %s",
+					strerror(error));
+		range = malloc(arg.len);
+		if (!range)
+			return job_fail(body->job, ENOMEM, "out of memory");
+		arg.ptr = (uintptr_t)range;
+	}
+	for (i = 0; range && i < arg.len / sizeof(*range); i++)
+		if (range[i].kind >= first && range[i].kind <= last)
+			runs_add(runs, range[i].start, range[i].end);
+	free(range);
+	if (runs->bad)
+		return job_fail(body->job, ENOMEM, "out of memory");
+	return 0;
+}
+
+/* What of its memory is shared at home, but with nobody. */
+static int read_shared(struct body *body, struct memory *m)
+{
+	return read_ranges(body, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT,
+			   &m->shared) ?:
+		       read_ranges(body, MATTX_RANGE_KEPT, MATTX_RANGE_KEPT,
+				   &m->kept);
 }
 
 /* ------------------------------------------------------------ the way out */
@@ -237,7 +279,11 @@ static int send_frozen(struct way_out *w)
 	struct job *job = w->job;
 	int ret;
 
-	ret = put_stub(&w->body);
+	ret = check_guard(job, w->body.handle);
+	if (!ret)
+		ret = read_shared(&w->body, &w->memory);
+	if (!ret)
+		ret = put_stub(&w->body);
 	if (!ret)
 		ret = stream_fault(job, FAULT_OUT_STUB);
 	if (!ret)
@@ -247,6 +293,7 @@ static int send_frozen(struct way_out *w)
 	if (!ret)
 		ret = capture_threads(&w->body, FAULT_OUT_THREAD,
 				      FAULT_OUT_SIGNALS);
+	w->memory.handle = w->body.handle;
 	w->memory.stub = w->body.stub;
 	w->memory.stub_len = STUB_LEN;
 	if (!ret)
@@ -333,33 +380,6 @@ int mattx_migrate_out(struct job *job)
 
 /* ----------------------------------------------------------- the way home */
 
-/* What is a file's mapping at home. */
-static int read_files(struct body *body, struct runs *files)
-{
-	struct mattx_ioc_buf arg = { .len = 0 };
-	struct mattx_range *range = NULL;
-	size_t i;
-
-	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
-		if (errno != ENOSPC)
-			return job_fail(body->job, errno,
-					"cannot read its ranges: %s",
-					strerror(errno));
-		free(range);
-		range = malloc(arg.len);
-		if (!range)
-			return job_fail(body->job, ENOMEM, "out of memory");
-		arg.ptr = (uintptr_t)range;
-	}
-	for (i = 0; range && i < arg.len / sizeof(*range); i++)
-		if (range[i].kind == MATTX_RANGE_FILE)
-			runs_add(files, range[i].start, range[i].end);
-	free(range);
-	if (files->bad)
-		return job_fail(body->job, ENOMEM, "out of memory");
-	return 0;
-}
-
 static int send_back(struct body *body)
 {
 	struct runs files = { 0 };
@@ -372,11 +392,15 @@ static int send_back(struct body *body)
 	if (!ret)
 		ret = capture_process(body, 0);
 	if (!ret)
-		ret = read_files(body, &files);
+		ret = read_ranges(body, MATTX_RANGE_FILE, MATTX_RANGE_FILE,
+				  &files);
 	if (!ret) {
 		ret = memory_open(&m, body->job, body->pid);
 		m.stub = body->stub;
 		m.stub_len = STUB_LEN;
+		if (!ret)
+			ret = read_shared(body, &m);
+		runs_combine(&files, &files, RUNS_OR, &m.shared);
 		if (!ret)
 			ret = memory_changes(&m, &files);
 		memory_close(&m);

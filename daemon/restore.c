@@ -806,6 +806,8 @@ static int set_ranges(struct restore *r)
 	for (i = 0; i < r->image.n; i++) {
 		const struct stream_vma *vma = &r->image.vma[i];
 		uint32_t kind = vma->flags & VMA_VDSO ? MATTX_RANGE_VDSO :
+				vma->flags & VMA_KEPT ? MATTX_RANGE_KEPT :
+				vma->flags & VMA_SOLE ? MATTX_RANGE_SHARED :
 				vma->flags & VMA_FILE ? MATTX_RANGE_FILE :
 							0;
 

@@ -467,7 +467,8 @@ static void c_pass(void)
 	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
 				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
-	struct iovec iov = { "x", 1 };
+	char text = 'x';
+	struct iovec iov = { &text, 1 };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,

@@ -70,13 +70,14 @@ refused()
 start shared shared "${dirs[@]}" || finish_test
 worker=$pid
 for how in map hold; do
-	words="is shared with process"
-	[ $how = map ] || words="is shared, process .* has its file open"
 	for dir in "${dirs[@]}"; do
 		start other shared $how "$dir/kept" || finish_test
 		other=$pid
 		pid=$worker
-		refused "$how $dir" "${words/process/process ${how:+$other}}"
+		words="is shared with process $other"
+		[ $how = map ] ||
+			words="is shared, process $other has its file open"
+		refused "$how $dir" "$words"
 		good_end other shared ""
 	done
 done
@@ -116,7 +117,7 @@ ends "exit" "exit 0" kill_at_home TERM
 ends "killed at home" "signal 9" kill_at_home KILL
 ends "killed there" "signal 9" kill_there KILL
 ends "a signal" "signal 10" kill_at_home USR1
-ends "dumps core" "signal 6" kill_at_home ABRT
+ends "dumps core" "signal 6 core" kill_at_home ABRT
 
 # --- calls that would show that file and memory are two ---
 

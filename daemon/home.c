@@ -233,7 +233,7 @@ static int on_layout(struct image *image)
 	size_t i;
 	int ret;
 
-	if (!image->last || !image->has_process)
+	if (!image->last || !image->has_process || image->windows)
 		return stream_bad(image->job, "a layout out of order");
 	ret = place_stub(h);
 	if (!ret)

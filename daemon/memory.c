@@ -108,6 +108,7 @@ void memory_close(struct memory *m)
 	runs_free(&m->there);
 	runs_free(&m->shared);
 	runs_free(&m->kept);
+	free(m->window);
 	*m = (struct memory){ .pagemap = -1, .mem = -1 };
 }
 
@@ -480,7 +481,9 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 	if (entry & PM_SWAPPED || (entry & PM_PRESENT && !(entry & PM_FILE))) {
 		scan_own(s, addr, entry);
 	} else if (s->file) {
-		if (!runs_has(&s->m->fseen, &s->at_fseen, addr))
+		/* dirty: a mapping that is new since may show something else */
+		if (!runs_has(&s->m->fseen, &s->at_fseen, addr) ||
+		    entry & PM_DIRTY)
 			runs_add(&s->todo, addr, addr + PAGE);
 		runs_add(&s->fseen, addr, addr + PAGE);
 	} else if (entry & PM_PRESENT) {
@@ -488,12 +491,32 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 	}
 }
 
+/* Is all that this mapping shows seen through one that was looked at before? */
+static bool is_seen(const struct memory *m, const struct vma *vma)
+{
+	const struct stream_window *w, *own = NULL;
+	size_t i;
+
+	for (i = 0; i < m->windows && !own; i++)
+		if (m->window[i].start == vma->start)
+			own = &m->window[i];
+	for (i = 0; own && i < m->windows; i++) {
+		w = &m->window[i];
+		if (w->object == own->object && w->start < own->start &&
+		    w->pos <= own->pos &&
+		    w->pos + (w->end - w->start) >=
+			    own->pos + (own->end - own->start))
+			return true;
+	}
+	return false;
+}
+
 /* What the file has where it is mapped, whether this process has seen it or not. */
 static int scan_shared(struct scan *s, const struct vma *vma)
 {
 	const struct memory *m = s->m;
 	struct mattx_ioc_data data;
-	uint64_t at = vma->start;
+	uint64_t at = is_seen(m, vma) ? vma->end : vma->start;
 
 	for (; at < vma->end; at = data.end) {
 		data = (struct mattx_ioc_data){ at, vma->end };
@@ -593,6 +616,54 @@ static int send_layout(struct memory *m, bool last)
 	return ret;
 }
 
+static int compare_windows(const void *a, const void *b)
+{
+	const struct stream_window *x = a, *y = b;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+/*
+ * Those that show the same memory as others, each such group an object of its own; the
+ * rest is as good as private memory there.
+ */
+static int send_windows(struct memory *m)
+{
+	struct stream_window *w = m->window;
+	size_t i, j, k, n = 0;
+	uint64_t end, object = 0;
+
+	for (i = 0; i < m->windows; i++) {
+		k = maps_at(&m->maps, w[i].start);
+		if (k == m->maps.n || m->maps.vma[k].start != w[i].start ||
+		    m->maps.vma[k].end != w[i].end)
+			return job_fail(m->job, EBUSY,
+					"its shared mappings have changed");
+		w[i].pos = m->maps.vma[k].off;
+	}
+	if (m->windows)
+		qsort(w, m->windows, sizeof(*w), compare_windows);
+	for (i = 0; i < m->windows; i = j) {
+		end = w[i].pos + (w[i].end - w[i].start);
+		for (j = i + 1; j < m->windows && w[j].object == w[i].object &&
+				w[j].pos < end;
+		     j++)
+			if (end < w[j].pos + (w[j].end - w[j].start))
+				end = w[j].pos + (w[j].end - w[j].start);
+		if (j == i + 1)
+			continue;
+		for (k = i; k < j; k++) {
+			w[n] = w[k];
+			w[n++].object = object;
+		}
+		object++;
+	}
+	m->windows = n;
+	return n ? stream_send(m->job, STREAM_WINDOWS, 0, w, n * sizeof(*w)) : 0;
+}
+
 /* Ranges whose contents are of the same origin in both layouts. */
 static void same_origin(const struct maps *a, const struct maps *b,
 			struct runs *same)
@@ -632,7 +703,9 @@ static int announce(struct memory *m, bool last)
 	same_origin(&m->maps, &maps, &same);
 	maps_free(&m->maps);
 	m->maps = maps;
-	ret = send_layout(m, last);
+	ret = last ? send_windows(m) : 0;
+	if (!ret)
+		ret = send_layout(m, last);
 	if (!ret) {
 		size_t i;
 		struct runs mapped = { 0 };
@@ -820,6 +893,37 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 		runs_add(&c->keep, addr, addr + PAGE);
 }
 
+/* Of a guest: what it sees through several windows. Most of it comes home again. */
+static int scan_windows(struct memory *m, const struct vma *vma, struct runs *todo)
+{
+	off_t pos = vma->off, end = vma->off + (vma->end - vma->start), next;
+	char path[96];
+	int fd, error;
+
+	if (!(vma->prot & PROT_WRITE))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx",
+		 (int)m->pid, (unsigned long long)vma->start,
+		 (unsigned long long)vma->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && pos < end && (pos = lseek(fd, pos, SEEK_DATA)) >= 0 &&
+	       pos < end && (next = lseek(fd, pos, SEEK_HOLE)) >= 0) {
+		if (next > end)
+			next = end;
+		runs_add(todo, vma->start + (pos - vma->off),
+			 vma->start + (next - vma->off));
+		pos = next;
+	}
+	error = fd < 0 || (pos < 0 && errno != ENXIO) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		return job_fail(m->job, error, "cannot see what %llx-%llx has: %s",
+				(unsigned long long)vma->start,
+				(unsigned long long)vma->end, strerror(error));
+	return 0;
+}
+
 int memory_changes(struct memory *m, const struct runs *files)
 {
 	struct changes c = { .files = files, .shared = &m->shared };
@@ -831,7 +935,10 @@ int memory_changes(struct memory *m, const struct runs *files)
 	ret = announce(m, true);
 	for (i = 0; i < m->maps.n && !ret; i++) {
 		c.writable = m->maps.vma[i].prot & PROT_WRITE;
-		if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
+		if (vma_is_shared(&m->maps.vma[i]))
+			ret = scan_windows(m, &m->maps.vma[i], &c.todo);
+		else if (!(m->maps.vma[i].flags & VMA_VDSO) &&
+			 m->maps.vma[i].rss)
 			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
 				   m->maps.vma[i].end, change_page, &c);
 	}

@@ -143,43 +143,73 @@ static int pick_stub(struct job *job, pid_t pid, uint64_t *stub)
 	return 0;
 }
 
-/* Ranges of a gang, of kinds @first to @last. */
-static int read_ranges(struct body *body, uint32_t first, uint32_t last,
-		       struct runs *runs)
+struct ranges {
+	struct mattx_range *range;
+	size_t n;
+};
+
+/* Those of a gang. To be freed in any case. */
+static int read_ranges(struct body *body, struct ranges *r)
 {
 	struct mattx_ioc_buf arg = { .len = 0 };
-	struct mattx_range *range = NULL;
-	size_t i;
+	int error;
 
+	*r = (struct ranges){ 0 };
 	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
-		int error = errno;
-
-		free(range);
+		error = errno;
+		free(r->range);
+		r->range = NULL;
 		if (error != ENOSPC)
 			return job_fail(body->job, error,
 					"cannot read its ranges: %s",
 					strerror(error));
-		range = malloc(arg.len);
-		if (!range)
+		r->range = malloc(arg.len);
+		if (!r->range)
 			return job_fail(body->job, ENOMEM, "out of memory");
-		arg.ptr = (uintptr_t)range;
+		arg.ptr = (uintptr_t)r->range;
 	}
-	for (i = 0; range && i < arg.len / sizeof(*range); i++)
-		if (range[i].kind >= first && range[i].kind <= last)
-			runs_add(runs, range[i].start, range[i].end);
-	free(range);
-	if (runs->bad)
-		return job_fail(body->job, ENOMEM, "out of memory");
+	r->n = r->range ? arg.len / sizeof(*r->range) : 0;
 	return 0;
 }
 
+/* Those of kinds @first to @last. */
+static int pick_ranges(struct job *job, const struct ranges *r, uint32_t first,
+		       uint32_t last, struct runs *runs)
+{
+	size_t i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->range[i].kind >= first && r->range[i].kind <= last)
+			runs_add(runs, r->range[i].start, r->range[i].end);
+	return runs->bad ? job_fail(job, ENOMEM, "out of memory") : 0;
+}
+
 /* What of its memory is shared at home, but with nobody. */
+static int pick_shared(struct job *job, const struct ranges *r, struct memory *m)
+{
+	return pick_ranges(job, r, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT,
+			   &m->shared) ?:
+		       pick_ranges(job, r, MATTX_RANGE_KEPT, MATTX_RANGE_KEPT,
+				   &m->kept);
+}
+
+/* At home, of a process that is guarded. */
 static int read_shared(struct body *body, struct memory *m)
 {
-	return read_ranges(body, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT,
-			   &m->shared) ?:
-		       read_ranges(body, MATTX_RANGE_KEPT, MATTX_RANGE_KEPT,
-				   &m->kept);
+	struct ranges r;
+	size_t i;
+	int ret;
+
+	ret = read_ranges(body, &r) ?: pick_shared(body->job, &r, m);
+	m->window = calloc(r.n + 1, sizeof(*m->window));
+	if (!ret && !m->window)
+		ret = job_fail(body->job, ENOMEM, "out of memory");
+	for (i = 0; i < r.n && !ret; i++)
+		m->window[m->windows++] =
+			(struct stream_window){ r.range[i].start, r.range[i].end,
+						r.range[i].object, 0 };
+	free(r.range);
+	return ret;
 }
 
 /* ------------------------------------------------------------ the way out */
@@ -382,6 +412,7 @@ int mattx_migrate_out(struct job *job)
 
 static int send_back(struct body *body)
 {
+	struct ranges ranges = { 0 };
 	struct runs files = { 0 };
 	struct memory m;
 	int ret;
@@ -392,14 +423,16 @@ static int send_back(struct body *body)
 	if (!ret)
 		ret = capture_process(body, 0);
 	if (!ret)
-		ret = read_ranges(body, MATTX_RANGE_FILE, MATTX_RANGE_FILE,
-				  &files);
+		ret = read_ranges(body, &ranges);
+	if (!ret)
+		ret = pick_ranges(body->job, &ranges, MATTX_RANGE_FILE,
+				  MATTX_RANGE_FILE, &files);
 	if (!ret) {
 		ret = memory_open(&m, body->job, body->pid);
 		m.stub = body->stub;
 		m.stub_len = STUB_LEN;
 		if (!ret)
-			ret = read_shared(body, &m);
+			ret = pick_shared(body->job, &ranges, &m);
 		runs_combine(&files, &files, RUNS_OR, &m.shared);
 		if (!ret)
 			ret = memory_changes(&m, &files);
@@ -408,6 +441,7 @@ static int send_back(struct body *body)
 	if (!ret)
 		ret = capture_threads(body, 0, 0);
 	runs_free(&files);
+	free(ranges.range);
 	return ret;
 }
 

@@ -180,7 +180,7 @@ struct mattx_ioc_commit { /* ARM, COMMIT */
 struct mattx_range {
 	__u64 start, end;
 	__u32 kind; /* enum mattx_range_kind */
-	__u32 pad;
+	__u32 object; /* SHARED, KEPT, at home: number of its file; else 0 */
 };
 
 enum mattx_range_kind {

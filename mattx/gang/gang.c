@@ -384,6 +384,7 @@ static void gang_ended(struct mattx_gang *gang)
 	if (list_empty_careful(&gang->guards))
 		hash_del(&gang->by_id);
 	spin_unlock_irqrestore(&table_lock, flags);
+	mattx_guard_ended(gang);
 	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
 	wake_up_all(&gang->wait);
 }

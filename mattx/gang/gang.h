@@ -16,6 +16,7 @@
 #define MATTX_NO_CALL U32_MAX /* a cause that is no system call */
 
 struct file;
+struct inode;
 struct mattx_frame_stored;
 struct mattx_peer;
 struct mattx_thread;
@@ -286,25 +287,15 @@ bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
 /* guard.c */
 
 /**
- * mattx_guard_denies() - would this call reach shared memory that is away?
- * @args: of the call
- * Context: current is the deputy's thread; may sleep.
- */
-bool mattx_guard_denies(struct mattx_thread *thread, u32 nr, const u64 *args);
-
-/**
- * mattx_guard_denies_message() - does it hand descriptors to somebody?
- * @vec: address of its struct msghdr, or of @n struct mmsghdr
- * Context: as above; @vec lies in the thread's buffer.
- */
-bool mattx_guard_denies_message(struct mattx_thread *thread, u32 nr,
-				unsigned long vec, unsigned int n);
-
-/**
- * mattx_guard_refused() - has a call failed because the memory is away?
+ * mattx_guard_any() - is shared memory of it away?
  * Context: any.
  */
-bool mattx_guard_refused(struct mattx_thread *thread, u32 nr, long ret);
+bool mattx_guard_any(struct mattx_gang *gang);
+
+/**
+ * mattx_guard_has() - and is it that of this file? Context: process.
+ */
+bool mattx_guard_has(struct mattx_gang *gang, const struct inode *inode);
 
 /* body.c */
 

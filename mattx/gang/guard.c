@@ -16,7 +16,7 @@
  * The references to the file's struct file are all those of the process's mappings and
  * descriptors: nobody has it by inheritance or from a socket. What the process itself
  * does with it by a descriptor is not made by its deputy, but at home:
- * mattx_guard_denies().
+ * wormhole/reach.c.
  *
  * A read-only shared mapping of a tmpfs file is copied, as one of any file is; it gets
  * a read lease, so that nobody begins to write to the file meanwhile.
@@ -28,14 +28,10 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/magic.h>
-#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
-#include <linux/socket.h>
-#include <linux/uaccess.h>
-#include <asm/unistd.h>
 #include "internal.h"
 #include "../compat.h"
 #include "../main.h"
@@ -51,7 +47,7 @@ struct mattx_guard {
 	unsigned long start, end;
 	loff_t pos;	    /* of start in the file */
 	bool writable, kept; /* kept: the file has a name */
-	bool leased;	    /* one guard of each file has the lease */
+	bool leased; /* one guard of each file has the lease */
 	unsigned int maps; /* references that the process's mappings have to the file */
 };
 
@@ -88,6 +84,40 @@ void mattx_guard_release(struct mattx_gang *gang)
 	mattx_gang_put(gang);
 }
 
+/* Return: will there be a STORED at the guest's end? Context: any. */
+static bool is_written(struct mattx_gang *gang)
+{
+	struct mattx_guard *g;
+	unsigned long flags;
+	bool written = false;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	list_for_each_entry(g, &gang->guards, node)
+		written = written || g->writable;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return written;
+}
+
+/**
+ * mattx_guard_ended() - the deputy has ended
+ * Guards that nobody stores anything behind are not needed any more. Context: any.
+ */
+void mattx_guard_ended(struct mattx_gang *gang)
+{
+	if (!mattx_guard_any(gang) || is_written(gang))
+		return;
+	mattx_gang_hold(gang);
+	if (!mattx_gang_queue(&gang->store_work))
+		mattx_gang_put(gang);
+}
+
+/* Context: the work. */
+void mattx_guard_release_ended(struct mattx_gang *gang)
+{
+	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD && !is_written(gang))
+		mattx_guard_release(gang);
+}
+
 /* ------------------------------------------------------------ which mappings */
 
 static bool is_writable(const struct vm_area_struct *vma)
@@ -109,21 +139,7 @@ static loff_t vma_pos(const struct vm_area_struct *vma)
 	return (loff_t)vma->vm_pgoff << PAGE_SHIFT;
 }
 
-/* Is there a second window onto the same part of the file? */
-static bool is_alias(struct list_head *guards, const struct vm_area_struct *vma)
-{
-	loff_t pos = vma_pos(vma), end = pos + (vma->vm_end - vma->vm_start);
-	struct mattx_guard *g;
-
-	list_for_each_entry(g, guards, node)
-		if (file_inode(g->file) == file_inode(vma->vm_file) &&
-		    pos < g->pos + (g->end - g->start) && end > g->pos)
-			return true;
-	return false;
-}
-
-static const char *vma_obstacle(struct list_head *guards,
-				const struct vm_area_struct *vma)
+static const char *vma_obstacle(const struct vm_area_struct *vma)
 {
 	const struct file *file = vma->vm_file;
 	const struct inode *inode = file_inode(file);
@@ -137,8 +153,6 @@ static const char *vma_obstacle(struct list_head *guards,
 		return NULL;
 	if (end < 0 || round_up(i_size_read(inode), PAGE_SIZE) < end)
 		return "is shared, and reaches beyond the end of its file";
-	if (is_alias(guards, vma))
-		return "is shared, and its file is mapped a second time";
 	return NULL;
 }
 
@@ -180,7 +194,7 @@ static int find_shared(struct mm_struct *mm, struct list_head *guards,
 	     vma = find_vma(mm, vma->vm_end)) {
 		if (!vma->vm_file || (!is_writable(vma) && !is_readable(vma)))
 			continue;
-		why = vma_obstacle(guards, vma);
+		why = vma_obstacle(vma);
 		if (why) {
 			arg->from = vma->vm_start;
 			strscpy(arg->cause, why, sizeof(arg->cause));
@@ -433,6 +447,20 @@ static int take_one(struct task_struct *task, struct list_head *guards,
 	return err;
 }
 
+/* The file's number. */
+static unsigned int object(struct list_head *guards, const struct mattx_guard *guard)
+{
+	const struct mattx_guard *g;
+	unsigned int n = 0;
+
+	list_for_each_entry(g, guards, node) {
+		if (g->file == guard->file)
+			break;
+		n++;
+	}
+	return n;
+}
+
 /* What the daemon is told of, and later the host. */
 static int set_ranges(struct mattx_gang *gang, struct list_head *guards)
 {
@@ -453,6 +481,7 @@ static int set_ranges(struct mattx_gang *gang, struct list_head *guards)
 				.end = g->end,
 				.kind = g->kept ? MATTX_RANGE_KEPT :
 						  MATTX_RANGE_SHARED,
+				.object = object(guards, g),
 			};
 	spin_lock_irq(&gang->lock);
 	swap(gang->ranges, ranges);
@@ -573,8 +602,13 @@ struct file *mattx_guard_file(struct mattx_gang *gang, u64 addr, u64 *len,
 	return file;
 }
 
-/* lseek(2), which everybody who has the file would notice; but the process stands still. */
-static loff_t seek(struct file *file, loff_t pos, int whence)
+/**
+ * mattx_guard_seek() - lseek(2) with SEEK_DATA or SEEK_HOLE
+ *
+ * Everybody who has the file could notice; but who has it stands still.
+ * Context: process; may sleep. Return: the position, or a negative errno.
+ */
+loff_t mattx_guard_seek(struct file *file, loff_t pos, int whence)
 {
 	loff_t was = file->f_pos, ret;
 
@@ -602,8 +636,8 @@ int mattx_guard_data(struct mattx_gang *gang, struct mattx_ioc_data *arg)
 	file = mattx_guard_file(gang, arg->start, &len, &pos);
 	if (!file)
 		return -EINVAL;
-	from = seek(file, pos, SEEK_DATA);
-	to = from < 0 ? from : seek(file, from, SEEK_HOLE);
+	from = mattx_guard_seek(file, pos, SEEK_DATA);
+	to = from < 0 ? from : mattx_guard_seek(file, from, SEEK_HOLE);
 	fput(file);
 	if (to < 0)
 		return to;
@@ -616,50 +650,14 @@ int mattx_guard_data(struct mattx_gang *gang, struct mattx_ioc_data *arg)
 	return 0;
 }
 
-/* ------------------------------------------------------- calls of the deputy's own */
+/* ------------------------------------------------------------------ for reach.c */
 
-/* Which of its arguments are descriptors through which it reaches contents. */
-static unsigned int descriptors(u32 nr, const u64 *args)
+bool mattx_guard_any(struct mattx_gang *gang)
 {
-	switch (nr) {
-	case __NR_read:
-	case __NR_write:
-	case __NR_pread64:
-	case __NR_pwrite64:
-	case __NR_readv:
-	case __NR_writev:
-	case __NR_preadv:
-	case __NR_pwritev:
-	case __NR_preadv2:
-	case __NR_pwritev2:
-	case __NR_ftruncate:
-	case __NR_fallocate:
-	case __NR_fsync:
-	case __NR_fdatasync:
-	case __NR_sync_file_range:
-	case __NR_ioctl:
-		return BIT(0);
-	case __NR_lseek:
-		return (u32)args[2] == SEEK_DATA || (u32)args[2] == SEEK_HOLE ?
-			       BIT(0) :
-			       0;
-	case __NR_fcntl:
-		return (u32)args[1] == F_SETLEASE || (u32)args[1] == F_GETLEASE ?
-			       BIT(0) :
-			       0;
-	case __NR_sendfile:
-		return BIT(0) | BIT(1);
-	case __NR_splice:
-	case __NR_copy_file_range:
-		return BIT(0) | BIT(2);
-	case __NR_mmap:
-		return args[3] & MAP_ANONYMOUS ? 0 : BIT(4);
-	default:
-		return 0;
-	}
+	return !list_empty_careful(&gang->guards);
 }
 
-static bool is_guarded(struct mattx_gang *gang, const struct inode *inode)
+bool mattx_guard_has(struct mattx_gang *gang, const struct inode *inode)
 {
 	struct mattx_guard *g;
 	bool hit = false;
@@ -669,88 +667,4 @@ static bool is_guarded(struct mattx_gang *gang, const struct inode *inode)
 		hit = hit || file_inode(g->file) == inode;
 	spin_unlock_irq(&gang->lock);
 	return hit;
-}
-
-static bool reaches(struct mattx_gang *gang, unsigned int fd)
-{
-	struct file *file = fget(fd);
-	bool hit;
-
-	if (!file)
-		return false;
-	hit = is_guarded(gang, file_inode(file)) ||
-	      (S_ISREG(file_inode(file)->i_mode) &&
-	       is_guarded(gang, d_real_inode(file->f_path.dentry)));
-	fput(file);
-	return hit;
-}
-
-bool mattx_guard_denies(struct mattx_thread *thread, u32 nr, const u64 *args)
-{
-	struct mattx_gang *gang = thread->gang;
-	unsigned int mask, i;
-
-	if (list_empty_careful(&gang->guards))
-		return false;
-	switch (nr) {
-	case __NR_sync:
-	case __NR_syncfs:
-	case __NR_truncate: /* an overlay's breaks no lease of the layer below */
-		return true;
-	case __NR_linkat: /* gives a name to what has none */
-		return args[4] & (AT_EMPTY_PATH | AT_SYMLINK_FOLLOW);
-	}
-	mask = descriptors(nr, args);
-	for (i = 0; mask >> i; i++)
-		if (mask & BIT(i) && reaches(gang, args[i]))
-			return true;
-	return false;
-}
-
-/* Does a message that is to be sent carry descriptors? */
-static bool has_rights(const struct user_msghdr *msg)
-{
-	struct cmsghdr head;
-	size_t at = 0;
-
-	while (msg->msg_controllen >= at + sizeof(head)) {
-		if (copy_from_user(&head,
-				   (u8 __user *)msg->msg_control + at,
-				   sizeof(head)) ||
-		    head.cmsg_len < sizeof(head))
-			return false; /* the kernel says what is wrong with it */
-		if (head.cmsg_level == SOL_SOCKET && head.cmsg_type == SCM_RIGHTS)
-			return true;
-		if (head.cmsg_len > msg->msg_controllen - at)
-			return false;
-		at += CMSG_ALIGN(head.cmsg_len);
-	}
-	return false;
-}
-
-bool mattx_guard_denies_message(struct mattx_thread *thread, u32 nr,
-				unsigned long vec, unsigned int n)
-{
-	struct mmsghdr __user *at = (struct mmsghdr __user *)vec;
-	struct user_msghdr msg;
-	unsigned int i;
-
-	if (list_empty_careful(&thread->gang->guards) ||
-	    (nr != __NR_sendmsg && nr != __NR_sendmmsg))
-		return false;
-	if (nr == __NR_sendmsg)
-		n = 1;
-	for (i = 0; i < n; i++)
-		if (!copy_from_user(&msg, &at[i].msg_hdr, sizeof(msg)) &&
-		    has_rights(&msg))
-			return true;
-	return false;
-}
-
-bool mattx_guard_refused(struct mattx_thread *thread, u32 nr, long ret)
-{
-	if (ret != -EAGAIN || list_empty_careful(&thread->gang->guards))
-		return false;
-	return nr == __NR_open || nr == __NR_openat || nr == __NR_openat2 ||
-	       nr == __NR_creat;
 }

@@ -195,6 +195,9 @@ int mattx_guard_look(struct mattx_ioc_shared *arg);
 int mattx_guard_take(struct mattx_gang *gang, struct mattx_ioc_shared *arg);
 int mattx_guard_data(struct mattx_gang *gang, struct mattx_ioc_data *arg);
 void mattx_guard_release(struct mattx_gang *gang);
+void mattx_guard_ended(struct mattx_gang *gang);
+void mattx_guard_release_ended(struct mattx_gang *gang);
+loff_t mattx_guard_seek(struct file *file, loff_t pos, int whence);
 void mattx_guard_recall(struct mattx_gang *gang);
 void mattx_guard_recall_work(struct work_struct *work);
 struct file *mattx_guard_file(struct mattx_gang *gang, u64 addr, u64 *len,

@@ -279,13 +279,29 @@ static ssize_t store_piece(struct file *file, const u8 *data, u8 *buf, size_t le
 	return ret < 0 ? ret : ret < got ? -ENOSPC : got;
 }
 
+/* Zeroes: what is a hole already is passed over. Return: bytes of @len that are. */
+static u64 skip_hole(struct file *file, loff_t pos, u64 len)
+{
+	loff_t next = mattx_guard_seek(file, pos, SEEK_DATA);
+
+	if (next == -ENXIO || next >= pos + (loff_t)len)
+		return len;
+	return next < 0 ? 0 : round_down(next - pos, PAGE_SIZE);
+}
+
 static int store_file(struct file *file, const u8 *data, u8 *buf, u64 len,
 		      loff_t pos)
 {
 	size_t part;
+	u64 skip;
 	ssize_t n;
 
 	for (; len; len -= part, pos += part) {
+		skip = data ? 0 : skip_hole(file, pos, len);
+		pos += skip;
+		len -= skip;
+		if (!len)
+			break;
 		part = min_t(u64, len, PAGE_SIZE);
 		n = store_piece(file, data, buf, part, pos);
 		if (n < 0)
@@ -348,6 +364,7 @@ void mattx_store_work(struct work_struct *work)
 		take_one(gang, s);
 		kvfree(s);
 	}
+	mattx_guard_release_ended(gang);
 	mattx_gang_put(gang);
 }
 

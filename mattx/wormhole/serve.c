@@ -100,7 +100,7 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 
 	if (is_in_the_way(thread, s))
 		return -EBUSY;
-	s->denied = mattx_guard_denies(thread, job->nr, s->args);
+	s->denied = mattx_reach_denied(thread, job->nr, s->args);
 	if (s->denied)
 		return -EBUSY;
 	if (layout->total) {
@@ -112,7 +112,7 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 	ret = mattx_layout_build(layout, job->args);
 	if (ret)
 		return ret;
-	s->denied = mattx_guard_denies_message(thread, job->nr, job->args[1],
+	s->denied = mattx_reach_message(thread, job->nr, job->args[1],
 					       job->args[2]);
 	if (s->denied)
 		return -EBUSY;
@@ -178,7 +178,7 @@ static void served_done(struct mattx_thread *thread, struct mattx_job *job,
 	struct served *s = container_of(job, struct served, job);
 
 	/* an open() that must not wait for its own process */
-	if (mattx_guard_refused(thread, job->nr, ret)) {
+	if (mattx_reach_refused(thread, job->nr, ret)) {
 		s->denied = true;
 		ret = -EBUSY;
 	}

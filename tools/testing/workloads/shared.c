@@ -268,11 +268,16 @@ static int main_odd(const char *dir, bool twice)
 		char *a = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		char *b = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			       PAGE);
+		char *c = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
 
 		lib_ready();
 		do {
 			a[PAGE] = lib_rounds;
 			check_eq(b[0], (char)lib_rounds);
+			b[9] = lib_rounds + 1;
+			check_eq(c[PAGE], (char)lib_rounds);
+			check_eq(c[PAGE + 9], (char)(lib_rounds + 1));
+			check_eq(a[PAGE + 9], (char)(lib_rounds + 1));
 			sleep_ms(10);
 		} while (lib_round());
 	} else {

@@ -13,7 +13,7 @@ try_case A21 fork-advice
 try_case A22 big-reservation
 try_case A23 mapped-deleted-file
 try_case A23m mapped-deleted-file
-try_refused A23s mapped-deleted-file "mapped a second time"
+try_case A23s mapped-deleted-file
 try_case A28 no-false-owner-death
 try_case A28m no-false-owner-death
 try_refused A28s no-false-owner-death "shared with process"

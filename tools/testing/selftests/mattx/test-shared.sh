@@ -83,11 +83,18 @@ for how in map hold; do
 done
 check "alone again, it moves" round_trip shared "$worker"
 good_end shared shared ""
-for what in twice beyond; do
-	start odd shared $what "$tmpfs" || finish_test
-	[ $what = twice ] && words="mapped a second time" || words="beyond the end"
-	refused "$what" "$words"
-	good_end odd shared ""
+start odd shared beyond "$tmpfs" || finish_test
+refused "beyond" "beyond the end"
+good_end odd shared ""
+
+# --- the same memory at several addresses ---
+
+for dir in "$tmpfs" "$layered"; do
+	start twice shared twice "$dir" || finish_test
+	for i in 1 2 3; do
+		check "twice in $dir, $i" round_trip twice "$pid"
+	done
+	good_end twice shared ""
 done
 
 # --- ends ---

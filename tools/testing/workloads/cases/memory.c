@@ -158,7 +158,7 @@ void A23m_mapped_deleted_file_moves(void)
 	} while (more);
 }
 
-/* There are two; nothing but the same memory twice would do. */
+/* There are two, and both are the same memory. */
 void A23s_mapped_deleted_file_shared(void)
 {
 	int fd = make_file(), round = 0;

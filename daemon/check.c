@@ -24,7 +24,7 @@
 #include "fault.h"
 #include "sharers.h"
 
-#define PF_KTHREAD  0x00200000
+#define PF_KTHREAD 0x00200000
 
 struct check {
 	struct job *job;
@@ -370,11 +370,12 @@ static bool report_sharer(struct check *c, const struct vma *vma,
 {
 	char text[160];
 
-	return obstacle(c, EOPNOTSUPP,
-			who->mapped ?
-				"mapping %s is shared with process %d" :
-				"mapping %s is shared, process %d has its file open",
-			vma_text(vma, text, sizeof(text)), (int)who->pid);
+	return obstacle(
+		c, EOPNOTSUPP,
+		who->mapped ?
+			"mapping %s is shared with process %d" :
+			"mapping %s is shared, process %d has its file open",
+		vma_text(vma, text, sizeof(text)), (int)who->pid);
 }
 
 /* What the module has said of the mapping at @arg->from. */

@@ -159,8 +159,8 @@ static int adapt(struct home *h, const struct stream_vma *vma,
 		 const struct vma *have, uint64_t start, uint64_t end)
 {
 	/* what cannot be seen of a file's copy on the host, or does not matter there */
-	const uint32_t ignore = VMA_FILE | VMA_SOLE | VMA_KEPT |
-				VMA_NORESERVE | VMA_GROWSDOWN;
+	const uint32_t ignore = VMA_FILE | VMA_SOLE | VMA_KEPT | VMA_NORESERVE |
+				VMA_GROWSDOWN;
 	struct stream_vma want = *vma;
 	int ret;
 
@@ -273,7 +273,8 @@ static bool is_behind_end(struct home *h, uint64_t addr)
 }
 
 /* Pages that the process itself may not be able to write. */
-static int write_pages(struct home *h, const char *buf, uint64_t addr, uint64_t len)
+static int write_pages(struct home *h, const char *buf, uint64_t addr,
+		       uint64_t len)
 {
 	ssize_t done;
 

@@ -736,7 +736,8 @@ static int check_lost(struct memory *m, const struct runs *lost)
 		size_t at = maps_at(&m->maps, lost->run[i].start);
 
 		if (at == m->maps.n || !(m->maps.vma[at].flags & VMA_FILE) ||
-		    vma_is_shared(&m->maps.vma[at]) || m->maps.vma[at].end < lost->run[i].end)
+		    vma_is_shared(&m->maps.vma[at]) ||
+		    m->maps.vma[at].end < lost->run[i].end)
 			return job_fail(m->job, EFAULT,
 					"cannot read its page at %llx",
 					(unsigned long long)lost->run[i].start);
@@ -902,9 +903,8 @@ static int scan_windows(struct memory *m, const struct vma *vma, struct runs *to
 
 	if (!(vma->prot & PROT_WRITE))
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx",
-		 (int)m->pid, (unsigned long long)vma->start,
-		 (unsigned long long)vma->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)m->pid,
+		 (unsigned long long)vma->start, (unsigned long long)vma->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && pos < end && (pos = lseek(fd, pos, SEEK_DATA)) >= 0 &&
 	       pos < end && (next = lseek(fd, pos, SEEK_HOLE)) >= 0) {
@@ -918,7 +918,8 @@ static int scan_windows(struct memory *m, const struct vma *vma, struct runs *to
 	if (fd >= 0)
 		close(fd);
 	if (error)
-		return job_fail(m->job, error, "cannot see what %llx-%llx has: %s",
+		return job_fail(m->job, error,
+				"cannot see what %llx-%llx has: %s",
 				(unsigned long long)vma->start,
 				(unsigned long long)vma->end, strerror(error));
 	return 0;
@@ -937,8 +938,7 @@ int memory_changes(struct memory *m, const struct runs *files)
 		c.writable = m->maps.vma[i].prot & PROT_WRITE;
 		if (vma_is_shared(&m->maps.vma[i]))
 			ret = scan_windows(m, &m->maps.vma[i], &c.todo);
-		else if (!(m->maps.vma[i].flags & VMA_VDSO) &&
-			 m->maps.vma[i].rss)
+		else if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
 			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
 				   m->maps.vma[i].end, change_page, &c);
 	}

@@ -23,7 +23,8 @@ struct memory {
 	struct runs fseen; /* pages of files that were looked at */
 	struct runs there;
 	int handle; /* of /dev/mattx, for what is shared; -1: none */
-	struct runs shared, kept; /* MATTX_RANGE_SHARED or _KEPT; the latter only */
+	struct runs shared,
+		kept; /* MATTX_RANGE_SHARED or _KEPT; the latter only */
 	struct stream_window *window; /* of a frozen process at home: all of shared; */
 	size_t windows;		      /* pos is not known before the layout */
 	uint64_t sent, total; /* bytes of this phase, for job_progress() */

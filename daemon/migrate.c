@@ -187,8 +187,7 @@ static int pick_ranges(struct job *job, const struct ranges *r, uint32_t first,
 /* What of its memory is shared at home, but with nobody. */
 static int pick_shared(struct job *job, const struct ranges *r, struct memory *m)
 {
-	return pick_ranges(job, r, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT,
-			   &m->shared) ?:
+	return pick_ranges(job, r, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT, &m->shared) ?:
 		       pick_ranges(job, r, MATTX_RANGE_KEPT, MATTX_RANGE_KEPT,
 				   &m->kept);
 }

@@ -536,9 +536,8 @@ static int map_windows(struct restore *r)
 		if (fd < 0)
 			return fd;
 		for (; i < j && !ret; i++)
-			ret = body_range(&r->body, "map", 0, SYS_mmap,
-					 w[i].start, w[i].end,
-					 PROT_READ | PROT_WRITE,
+			ret = body_range(&r->body, "map", 0, SYS_mmap, w[i].start,
+					 w[i].end, PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 					 fd, w[i].pos);
 		ret = ret ?: body_flush(&r->body);

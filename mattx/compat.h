@@ -158,9 +158,9 @@ static inline void mattx_rseq_set(u64 ptr, u32 len, u32 sig)
 
 /* A lease that this module holds for @owner. NULL: no memory. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
-#define mattx_lease	       file_lock
-#define mattx_lease_free(l)    locks_free_lock(l)
-#define mattx_lease_owner(l)   ((l)->fl_owner)
+#define mattx_lease	     file_lock
+#define mattx_lease_free(l)  locks_free_lock(l)
+#define mattx_lease_owner(l) ((l)->fl_owner)
 
 static inline struct file_lock *
 mattx_lease_alloc(struct file *file, int type, void *owner,

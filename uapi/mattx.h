@@ -179,15 +179,16 @@ struct mattx_ioc_commit { /* ARM, COMMIT */
 /* An address range of the guest that is not plain anonymous memory. */
 struct mattx_range {
 	__u64 start, end;
-	__u32 kind; /* enum mattx_range_kind */
+	__u32 kind;   /* enum mattx_range_kind */
 	__u32 object; /* SHARED, KEPT, at home: number of its file; else 0 */
 };
 
 enum mattx_range_kind {
 	MATTX_RANGE_FILE = 1, /* was mapped from a file; the contents were sent */
 	MATTX_RANGE_VDSO = 2, /* vdso and its data pages */
-	MATTX_RANGE_SHARED = 3, /* shared at home, but with nobody: written back there */
-	MATTX_RANGE_KEPT = 4,	/* the same, of a file that outlives the process */
+	MATTX_RANGE_SHARED =
+		3, /* shared at home, but with nobody: written back there */
+	MATTX_RANGE_KEPT = 4, /* the same, of a file that outlives the process */
 };
 
 /*
@@ -246,7 +247,8 @@ struct mattx_ioc_data {
 /* Nobody else reaches its shared memory, nor will before it is back. GET_RANGES tells. */
 #define MATTX_IOC_LOOK	_IOWR(MATTX_IOC_MAGIC, 22, struct mattx_ioc_shared)
 #define MATTX_IOC_GUARD _IOWR(MATTX_IOC_MAGIC, 23, struct mattx_ioc_shared)
-#define MATTX_IOC_DATA	_IOWR(MATTX_IOC_MAGIC, 24, struct mattx_ioc_data) /* or ENXIO */
+#define MATTX_IOC_DATA \
+	_IOWR(MATTX_IOC_MAGIC, 24, struct mattx_ioc_data) /* or ENXIO */
 
 /* ---------------------------------------------------------------- netlink */
 

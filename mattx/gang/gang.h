@@ -133,16 +133,16 @@ struct mattx_gang {
 
 	/* home: guard.c */
 	struct list_head guards; /* struct mattx_guard; under lock; hold a reference */
-	bool recalled;		 /* somebody has asked for the memory; under lock */
-	bool sent;		 /* the COMMIT went out: the host has been asked */
+	bool recalled; /* somebody has asked for the memory; under lock */
+	bool sent;     /* the COMMIT went out: the host has been asked */
 	struct work_struct recall_work; /* holds a reference while queued */
 	struct list_head stores;	/* struct store, under lock: store.c */
 	size_t stored_bytes;		/* of them; under lock */
 	struct work_struct store_work;	/* holds a reference while queued */
 	/* host: store.c */
-	bool shares; /* has shared ranges */
-	bool owes;   /* and has run with them: home waits for STORED */
-	struct mm_struct *mm;	      /* with RANGE_KEPT; holds mm_users */
+	bool shares;	      /* has shared ranges */
+	bool owes;	      /* and has run with them: home waits for STORED */
+	struct mm_struct *mm; /* with RANGE_KEPT; holds mm_users */
 	struct mattx_frame_stored *last; /* of a guest that has ended */
 	struct work_struct flush_work;	 /* holds a reference while queued */
 

@@ -45,9 +45,9 @@ struct mattx_guard {
 	struct mattx_gang *gang;
 	struct file *file; /* holds a reference */
 	unsigned long start, end;
-	loff_t pos;	    /* of start in the file */
+	loff_t pos;	     /* of start in the file */
 	bool writable, kept; /* kept: the file has a name */
-	bool leased; /* one guard of each file has the lease */
+	bool leased;	     /* one guard of each file has the lease */
 	unsigned int maps; /* references that the process's mappings have to the file */
 };
 
@@ -354,9 +354,11 @@ int mattx_guard_look(struct mattx_ioc_shared *arg)
 		if (g->writable && !is_opened_once(g->file))
 			err = refuse(arg, g,
 				     "is shared, and its file is open elsewhere");
-		else if (!g->writable && inode_is_open_for_write(file_inode(g->file)))
-			err = refuse(arg, g,
-				     "is shared, and its file is open for writing");
+		else if (!g->writable &&
+			 inode_is_open_for_write(file_inode(g->file)))
+			err = refuse(
+				arg, g,
+				"is shared, and its file is open for writing");
 	}
 	free_guards(&guards);
 	return err;
@@ -437,10 +439,11 @@ static int take_one(struct task_struct *task, struct list_head *guards,
 		return refuse(arg, g, "is shared, and others have its file");
 	err = take_lease(g);
 	if (err == -EAGAIN)
-		return refuse(arg, g,
-			      g->writable ?
-				      "is shared, and its file is open elsewhere" :
-				      "is shared, and its file is open for writing");
+		return refuse(
+			arg, g,
+			g->writable ?
+				"is shared, and its file is open elsewhere" :
+				"is shared, and its file is open for writing");
 	if (err == -EINVAL || err == -EOPNOTSUPP)
 		return refuse(arg, g,
 			      "is shared, and its file system gives no leases");
@@ -448,7 +451,8 @@ static int take_one(struct task_struct *task, struct list_head *guards,
 }
 
 /* The file's number. */
-static unsigned int object(struct list_head *guards, const struct mattx_guard *guard)
+static unsigned int object(struct list_head *guards,
+			   const struct mattx_guard *guard)
 {
 	const struct mattx_guard *g;
 	unsigned int n = 0;

@@ -372,8 +372,9 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 		mattx_store_end(gang, &frame, !gang->silent);
 	else if (!gang->silent)
 		mattx_link_send(gang->peer,
-			last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
-			gang->id, &frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
+				last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
+				gang->id, &frame, sizeof(frame), NULL, 0,
+				GFP_ATOMIC);
 }
 
 void mattx_guest_unborn(struct mattx_gang *gang, s32 tid)

@@ -26,15 +26,16 @@
 #include "../wormhole/link.h"
 #include "../wormhole/protocol.h"
 
-#define QUEUED_MAX (8u << 20) /* bytes that wait for the network, or for the files */
+#define QUEUED_MAX \
+	(8u << 20) /* bytes that wait for the network, or for the files */
 
 /* ------------------------------------------------------------------- the host */
 
 struct batch {
 	struct mattx_gang *gang;
-	u8 *buf;	  /* MATTX_STORE_MAX bytes */
-	u64 start, end;	  /* what is put together; end is where the next page goes */
-	bool zero;	  /* all of it */
+	u8 *buf;	/* MATTX_STORE_MAX bytes */
+	u64 start, end; /* what is put together; end is where the next page goes */
+	bool zero;	/* all of it */
 	int err;
 };
 
@@ -85,7 +86,8 @@ static void send_range(struct batch *b, const struct mattx_range *range)
 
 	b->start = b->end = range->start;
 	b->zero = false;
-	for (addr = range->start; addr < range->end && !b->err; addr += PAGE_SIZE) {
+	for (addr = range->start; addr < range->end && !b->err;
+	     addr += PAGE_SIZE) {
 		add_page(b, addr);
 		cond_resched();
 	}
@@ -260,8 +262,8 @@ static ssize_t move_bytes(struct file *file, void *buf, size_t len, loff_t pos,
 }
 
 /* Only what differs is written: a hole that was read stays one. @buf: @len bytes. */
-static ssize_t store_piece(struct file *file, const u8 *data, u8 *buf, size_t len,
-			   loff_t pos)
+static ssize_t store_piece(struct file *file, const u8 *data, u8 *buf,
+			   size_t len, loff_t pos)
 {
 	ssize_t got = move_bytes(file, buf, len, pos, false);
 	ssize_t ret;

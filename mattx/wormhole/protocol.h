@@ -41,7 +41,8 @@ enum mattx_frame_type {
 	MATTX_F_CONTINUED = 40, /* host to home */
 	MATTX_F_RECALL = 41, /* home to host: somebody asks for its shared memory */
 	/* host to home, of a guest that has ended */
-	MATTX_F_STORE = 42, /* struct mattx_frame_store and contents, or none: zeroes */
+	MATTX_F_STORE =
+		42, /* struct mattx_frame_store and contents, or none: zeroes */
 	MATTX_F_STORED = 43, /* struct mattx_frame_stored; in place of GANG_EXIT */
 };
 

@@ -99,8 +99,7 @@ static bool has_rights(const struct user_msghdr *msg)
 	size_t at = 0;
 
 	while (msg->msg_controllen >= at + sizeof(head)) {
-		if (copy_from_user(&head,
-				   (u8 __user *)msg->msg_control + at,
+		if (copy_from_user(&head, (u8 __user *)msg->msg_control + at,
 				   sizeof(head)) ||
 		    head.cmsg_len < sizeof(head))
 			return false; /* the kernel says what is wrong with it */
@@ -113,8 +112,8 @@ static bool has_rights(const struct user_msghdr *msg)
 	return false;
 }
 
-bool mattx_reach_message(struct mattx_thread *thread, u32 nr,
-				unsigned long vec, unsigned int n)
+bool mattx_reach_message(struct mattx_thread *thread, u32 nr, unsigned long vec,
+			 unsigned int n)
 {
 	struct mmsghdr __user *at = (struct mmsghdr __user *)vec;
 	struct user_msghdr msg;

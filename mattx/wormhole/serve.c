@@ -112,8 +112,8 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 	ret = mattx_layout_build(layout, job->args);
 	if (ret)
 		return ret;
-	s->denied = mattx_reach_message(thread, job->nr, job->args[1],
-					       job->args[2]);
+	s->denied =
+		mattx_reach_message(thread, job->nr, job->args[1], job->args[2]);
 	if (s->denied)
 		return -EBUSY;
 	mattx_count_served(job->nr);

@@ -31,8 +31,8 @@
 #define ZEROES (1ull << 63) /* of a generation: the page is full of zeroes */
 
 struct head {
-	uint64_t seq;	  /* odd: "current" is being written */
-	uint64_t current; /* page */
+	uint64_t seq;	     /* odd: "current" is being written */
+	uint64_t current;    /* page */
 	uint64_t gen[PAGES]; /* 0: never written */
 };
 
@@ -201,7 +201,8 @@ static const char *look(int fd, struct head *head, uint64_t least)
 	if (pread(fd, &before, 8, 0) != 8 || pread(fd, head, LEN, 0) != LEN)
 		return "it is too short";
 	for (page = 1; page < PAGES; page++) {
-		if (page_good(head, page) || (before & 1 && page == head->current))
+		if (page_good(head, page) ||
+		    (before & 1 && page == head->current))
 			continue;
 		snprintf(text, sizeof(text), "page %u is wrong", page);
 		break;
@@ -232,7 +233,8 @@ static int main_look(const char *path, uint64_t least)
 	for (tries = 0; tries < 2000 && wrong && !*wrong; tries++)
 		wrong = look(fd, head, least);
 	if (wrong)
-		printf("%s: %s\n", path, *wrong ? wrong : "it never stands still");
+		printf("%s: %s\n", path,
+		       *wrong ? wrong : "it never stands still");
 	else
 		puts("good");
 	return wrong ? 1 : 0;
@@ -265,9 +267,10 @@ static int main_odd(const char *dir, bool twice)
 
 	must(ftruncate(fd, LEN));
 	if (twice) {
-		char *a = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		char *b = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			       PAGE);
+		char *a = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       fd, 0);
+		char *b = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       fd, PAGE);
 		char *c = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
 
 		lib_ready();
@@ -587,7 +590,8 @@ int main(int argc, char **argv)
 		return main_hold(argv[first + 1], what[0] == 'm');
 	if (!strcmp(what, "look"))
 		return main_look(argv[first + 1],
-				 argc > first + 2 ? strtoul(argv[first + 2], NULL, 0) :
-						    0);
+				 argc > first + 2 ?
+					 strtoul(argv[first + 2], NULL, 0) :
+					 0);
 	return main_work(argc, argv, first);
 }

@@ -11,7 +11,7 @@ tmpfs=/dev/shm/mattx-test
 layered=/var/tmp/mattx-test
 disk=$T/disk
 mke2fs -q -t ext4 "$work/image" 8M && run_on 1 "cat >/tmp/image" <"$work/image"
-on 1 "rm -rf $tmpfs $layered; mkdir $tmpfs $layered $disk; modprobe loop
+on 1 "umount $disk 2>/dev/null; rm -rf $tmpfs $layered $disk; mkdir $tmpfs $layered $disk; modprobe loop
 	mount -o loop /tmp/image $disk" || not_ok "an ext4 file system" "$out"
 dirs=("$tmpfs" "$layered" "$disk")
 

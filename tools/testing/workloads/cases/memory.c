@@ -141,7 +141,8 @@ void A23_mapped_deleted_file(void)
 void A23m_mapped_deleted_file_moves(void)
 {
 	int fd = make_file(), round = 0;
-	char *mine = map_file(fd, MAP_PRIVATE), *shared = map_file(fd, MAP_SHARED);
+	char *mine = map_file(fd, MAP_PRIVATE),
+	     *shared = map_file(fd, MAP_SHARED);
 	bool more;
 	size_t i;
 

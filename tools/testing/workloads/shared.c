@@ -8,6 +8,7 @@
  *				and its file are one
  *	shared twice DIR	maps the file twice
  *	shared beyond DIR	maps more than the file has
+ *	shared view FILE	maps it read-only, and can do no more
  *	shared look FILE LEAST	is all as it should be in a file of the first, which has
  *				done LEAST rounds and may be at work or have ended?
  *	shared hold FILE	has it open until SIGTERM
@@ -256,6 +257,30 @@ static int main_hold(const char *path, bool map)
 	lib_ready();
 	while (!lib_stop)
 		sleep_ms(20);
+	return lib_end();
+}
+
+/* Read-only for good; somebody else may change its first byte. */
+static int main_view(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const volatile char *p = mmap(NULL, LEN, PROT_READ, MAP_SHARED, fd, 0);
+	unsigned int page;
+
+	if (p == MAP_FAILED) {
+		perror(path);
+		return 1;
+	}
+	close(fd);
+	lib_ready();
+	do {
+		for (page = 0; page < PAGES; page++)
+			check_eq(p[page * PAGE + 1], 'v');
+		if (p[0] == 'x')
+			break;
+		sleep_ms(10);
+	} while (lib_round());
+	check_eq(p[0], lib_stop ? 'v' : 'x');
 	return lib_end();
 }
 
@@ -586,6 +611,8 @@ int main(int argc, char **argv)
 		return main_calls(argv[first + 1]);
 	if (!strcmp(what, "twice") || !strcmp(what, "beyond"))
 		return main_odd(argv[first + 1], what[0] == 't');
+	if (!strcmp(what, "view"))
+		return main_view(argv[first + 1]);
 	if (!strcmp(what, "hold") || !strcmp(what, "map"))
 		return main_hold(argv[first + 1], what[0] == 'm');
 	if (!strcmp(what, "look"))

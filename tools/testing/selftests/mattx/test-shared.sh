@@ -49,9 +49,17 @@ for dir in "${dirs[@]}"; do
 	check "it came home for that" at_home
 	on 1 advance shared || not_ok "it goes on" "$out"
 done
+for what in /memfd:shared /dev/zero; do
+	check "is away" away shared
+	on 1 "m=\$(grep ' $what' /proc/$pid/maps)
+		shared look /proc/$pid/map_files/\${m%% *} $rounds"
+	expect "root sees what it has stored in $what" "$out" good
+	check "it came home for that" at_home
+	on 1 advance shared || not_ok "it goes on" "$out"
+done
 check "is away" away shared
-sees "it ends so itself" "$tmpfs" "$rounds"
 good_end shared shared ""
+sees "what it had at its end is in its file" "$tmpfs" "$rounds"
 
 # --- who shares it ---
 
@@ -96,6 +104,31 @@ for dir in "$tmpfs" "$layered"; do
 	done
 	good_end twice shared ""
 done
+
+# --- read-only, on a tmpfs, where others write to such files ---
+
+view=$tmpfs/view
+on 1 "printf '%0196608d' 0 | tr 0 v >$view"
+start view shared view "$view" || finish_test
+worker=$pid
+start other shared hold "$view" || finish_test
+pid=$worker
+refused "read-only" "its file is open for writing"
+good_end other shared ""
+for i in 1 2 3; do
+	check "read-only, $i" round_trip view "$worker"
+done
+check "read-only: is away" migrate "$worker" node2
+on 1 "printf x | dd of=$view conv=notrunc status=none"
+on 1 status view
+expect "read-only: it sees what somebody else has written" "$out" "exit 0"
+on 1 "printf v | dd of=$view conv=notrunc status=none"
+start view shared view "$view" || finish_test
+check "read-only: is away again" migrate "$pid" node2
+on 1 advance view || not_ok "it goes on" "$out"
+good_end view shared ""
+on 1 "wait_until 60 'printf x | dd of=$view conv=notrunc oflag=nonblock status=none'"
+expect "read-only: when it has ended there, nobody waits" "$? $out" "0 "
 
 # --- ends ---
 

@@ -28,7 +28,8 @@
 
 struct check {
 	struct job *job;
-	bool all; /* report every obstacle; else the first ends it */
+	bool all;    /* report every obstacle; else the first ends it */
+	bool frozen; /* check_guard() will look at shared memory */
 	int found;
 };
 
@@ -474,8 +475,8 @@ static bool check_mappings(struct check *c)
 	if (!maps.n)
 		stop = obstacle(c, ESRCH, "has no memory");
 	else
-		stop = check_vmas(c, &maps) ||
-		       (has_shared(&maps) && check_shared(c, &maps));
+		stop = check_vmas(c, &maps) || (!c->frozen && has_shared(&maps) &&
+						check_shared(c, &maps));
 	maps_free(&maps);
 	return stop;
 }
@@ -556,9 +557,9 @@ static void check_all(struct check *c)
 	check_mappings(c);
 }
 
-int check_process(struct job *job)
+int check_process(struct job *job, bool frozen)
 {
-	struct check c = { .job = job };
+	struct check c = { .job = job, .frozen = frozen };
 
 	check_all(&c);
 	return c.found ? -job->result : 0;

@@ -7,9 +7,10 @@
 
 /**
  * check_process() - would job->pid move, as far as it can be seen from outside?
+ * @frozen: it stands still, and check_guard() will follow
  * Return: 0; a negative errno after job_fail() with the first obstacle.
  */
-int check_process(struct job *job);
+int check_process(struct job *job, bool frozen);
 
 /* The same about the two nodes: job->self and job->node. */
 int check_nodes(struct job *job);

@@ -109,6 +109,7 @@ void memory_close(struct memory *m)
 	runs_free(&m->shared);
 	runs_free(&m->kept);
 	free(m->window);
+	sums_free(&m->sums);
 	*m = (struct memory){ .pagemap = -1, .mem = -1 };
 }
 
@@ -137,11 +138,18 @@ struct slot {
 	bool last;
 };
 
+/* How pages are judged. */
+struct manner {
+	const struct runs *whole; /* zeroes in here are sent too; or NULL */
+	bool shared;		  /* pages of shared memory: m->sums */
+	const struct runs *there; /* with shared: the other side has these; or NULL */
+};
+
 /* What to read, and where the two threads meet. Reader: head, sender: tail. */
 struct pump {
 	struct memory *m;
 	const struct runs *todo;
-	const struct runs *whole; /* zeroes in here are sent too; or NULL */
+	struct manner how;
 	struct slot slot[SLOTS];
 	unsigned int head, tail; /* under lock */
 	bool stop;		 /* under lock: the sender has given up */
@@ -149,7 +157,8 @@ struct pump {
 	pthread_cond_t cond;
 	/* of the reader: */
 	struct runs data, zero, lost; /* what it found */
-	size_t whole_at;
+	size_t whole_at, there_at, sum_at;
+	bool no_memory;
 };
 
 static bool is_zero(const char *page)
@@ -164,16 +173,34 @@ static bool is_zero(const char *page)
 	return true;
 }
 
+/* A page of shared memory. Return: whether the other side has just this. */
+static bool judge_shared(struct pump *p, const char *buf, uint64_t addr)
+{
+	struct sum s = sum_page(buf, addr);
+
+	if (!p->how.there) {
+		p->no_memory |= !sums_add(&p->m->sums, &s);
+		return false;
+	}
+	if (!runs_has(p->how.there, &p->there_at, addr) ||
+	    !sums_has(&p->m->sums, &p->sum_at, &s))
+		return false;
+	runs_add(&p->data, addr, addr + PAGE);
+	return true;
+}
+
 /* A page is in @slot at @buf: note whether it is to be sent. */
 static void judge(struct pump *p, struct slot *slot, char *buf, uint64_t addr)
 {
 	struct stream_run *run = slot->n ? &slot->run[slot->n - 1] : NULL;
 
 	if (is_zero(buf) &&
-	    !(p->whole && runs_has(p->whole, &p->whole_at, addr))) {
+	    !(p->how.whole && runs_has(p->how.whole, &p->whole_at, addr))) {
 		runs_add(&p->zero, addr, addr + PAGE);
 		return;
 	}
+	if (p->how.shared && judge_shared(p, buf, addr))
+		return;
 	runs_add(&p->data, addr, addr + PAGE);
 	if (run && run->addr + run->len == addr &&
 	    (char *)slot->iov[slot->n + 1].iov_base + run->len == buf) {
@@ -358,40 +385,40 @@ static int pump_run(struct pump *p)
 				strerror(ret));
 	ret = sender(p);
 	pthread_join(thread, NULL);
-	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad))
+	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad || p->no_memory))
 		ret = job_fail(m->job, ENOMEM, "out of memory");
 	return ret;
 }
 
-/*
- * Sends the pages of @todo. @data: those that were sent, @zero: those that are
- * zero, @lost: those that could not be read; each may be NULL.
- */
-static int pump(struct memory *m, const struct runs *todo,
-		const struct runs *whole, struct runs *data, struct runs *zero,
-		struct runs *lost)
+/* What a pump has found. */
+struct found {
+	struct runs data, zero, lost; /* sent; zero; could not be read */
+};
+
+static void found_free(struct found *f)
 {
-	struct runs *out[3] = { data, zero, lost }, *in[3];
+	runs_free(&f->data);
+	runs_free(&f->zero);
+	runs_free(&f->lost);
+}
+
+/* Sends the pages of @todo as @how says. @found: to be freed in any case. */
+static int pump(struct memory *m, const struct runs *todo,
+		const struct manner *how, struct found *found)
+{
 	struct pump *p;
 	int i, ret;
 
+	*found = (struct found){ 0 };
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return job_fail(m->job, ENOMEM, "out of memory");
+	p->how = *how;
 	p->m = m;
 	p->todo = todo;
-	p->whole = whole;
 	m->total += runs_bytes(todo);
 	ret = todo->bad ? job_fail(m->job, ENOMEM, "out of memory") : pump_run(p);
-	in[0] = &p->data;
-	in[1] = &p->zero;
-	in[2] = &p->lost;
-	for (i = 0; i < 3; i++) {
-		if (out[i])
-			*out[i] = *in[i];
-		else
-			runs_free(in[i]);
-	}
+	*found = (struct found){ p->data, p->zero, p->lost };
 	for (i = 0; i < SLOTS; i++)
 		if (p->slot[i].buf)
 			munmap(p->slot[i].buf, STREAM_BATCH);
@@ -460,6 +487,7 @@ static int walk(struct job *job, int pagemap, uint64_t start, uint64_t end,
 struct scan {
 	const struct memory *m;
 	struct runs todo;	 /* to be read and sent */
+	struct runs shared;	 /* the same, of shared memory */
 	struct runs seen, fseen; /* become m's */
 	size_t at_seen, at_fseen, at_there;
 	bool file; /* the mapping that is walked is one of a file */
@@ -529,13 +557,42 @@ static int scan_shared(struct scan *s, const struct vma *vma)
 					(unsigned long long)vma->end,
 					strerror(errno));
 		}
-		runs_add(&s->todo, data.start, data.end);
+		runs_add(&s->shared, data.start, data.end);
 		runs_add(&s->fseen, data.start, data.end);
 	}
 	return 0;
 }
 
-/* @frozen: with what is shared */
+/*
+ * The same by a look at the file, where nobody minds that it is opened: of a process that
+ * runs, and of a guest that sees memory through several windows.
+ */
+static int scan_file(struct memory *m, const struct vma *vma, struct runs *todo)
+{
+	off_t pos = vma->off, end = vma->off + (vma->end - vma->start), next;
+	char path[96];
+	int fd, error;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)m->pid,
+		 (unsigned long long)vma->start, (unsigned long long)vma->end);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOATIME | O_CLOEXEC);
+	while (fd >= 0 && pos < end && (pos = lseek(fd, pos, SEEK_DATA)) >= 0 &&
+	       pos < end && (next = lseek(fd, pos, SEEK_HOLE)) >= 0) {
+		if (next > end)
+			next = end;
+		next = (next + PAGE - 1) & ~(PAGE - 1);
+		pos &= ~(PAGE - 1);
+		runs_add(todo, vma->start + (pos - vma->off),
+			 vma->start + (next - vma->off));
+		pos = next;
+	}
+	error = fd < 0 || (pos < 0 && errno != ENXIO) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return -error;
+}
+
+/* What is shared: once while it runs, and when it is frozen. */
 static int scan(struct memory *m, struct scan *s, bool frozen)
 {
 	size_t i;
@@ -548,7 +605,10 @@ static int scan(struct memory *m, struct scan *s, bool frozen)
 		if (vma->flags & VMA_VDSO)
 			continue;
 		if (vma_is_shared(vma)) {
-			ret = frozen ? scan_shared(s, vma) : 0;
+			if (frozen)
+				ret = scan_shared(s, vma);
+			else if (!m->sums.n) /* what fails here is sent later */
+				scan_file(m, vma, &s->shared);
 			continue;
 		}
 		s->file = vma->flags & VMA_FILE;
@@ -561,6 +621,7 @@ static int scan(struct memory *m, struct scan *s, bool frozen)
 static void scan_free(struct scan *s)
 {
 	runs_free(&s->todo);
+	runs_free(&s->shared);
 	runs_free(&s->seen);
 	runs_free(&s->fseen);
 }
@@ -625,6 +686,20 @@ static int compare_windows(const void *a, const void *b)
 	return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
 
+/* The other side makes new memory for them. */
+static void forget_windows(struct memory *m)
+{
+	struct runs one = { 0 };
+	size_t i;
+
+	for (i = 0; i < m->windows; i++) {
+		one.n = 0;
+		runs_add(&one, m->window[i].start, m->window[i].end);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &one);
+	}
+	runs_free(&one);
+}
+
 /*
  * Those that show the same memory as others, each such group an object of its own; the
  * rest is as good as private memory there.
@@ -661,6 +736,7 @@ static int send_windows(struct memory *m)
 		object++;
 	}
 	m->windows = n;
+	forget_windows(m);
 	return n ? stream_send(m->job, STREAM_WINDOWS, 0, w, n * sizeof(*w)) : 0;
 }
 
@@ -746,26 +822,45 @@ static int check_lost(struct memory *m, const struct runs *lost)
 }
 
 /* Sends what the scan found; the other side then has what was read here. */
-static int send_scan(struct memory *m, struct scan *s, bool frozen)
+static int send_part(struct memory *m, struct scan *s, const struct runs *todo,
+		     const struct manner *how, bool frozen)
 {
-	struct runs data = { 0 }, zero = { 0 }, lost = { 0 }, drop = { 0 };
+	struct runs drop = { 0 };
+	struct found f;
 	int ret;
 
-	ret = pump(m, &s->todo, NULL, &data, &zero, &lost);
+	ret = pump(m, todo, how, &f);
 	if (!ret) {
 		/* what is neither the process's own nor of a file is zero */
-		runs_combine(&drop, &zero, RUNS_AND, &m->there);
-		runs_combine(&m->there, &m->there, RUNS_MINUS, &zero);
-		runs_combine(&m->there, &m->there, RUNS_OR, &data);
-		runs_combine(&s->seen, &s->seen, RUNS_MINUS, &lost);
-		runs_combine(&s->fseen, &s->fseen, RUNS_MINUS, &lost);
+		runs_combine(&drop, &f.zero, RUNS_AND, &m->there);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &f.zero);
+		runs_combine(&m->there, &m->there, RUNS_OR, &f.data);
+		runs_combine(&s->seen, &s->seen, RUNS_MINUS, &f.lost);
+		runs_combine(&s->fseen, &s->fseen, RUNS_MINUS, &f.lost);
 		ret = send_runs(m, STREAM_DROP, &drop);
 	}
+	if (!ret && frozen)
+		ret = check_lost(m, &f.lost);
+	found_free(&f);
+	runs_free(&drop);
+	return ret;
+}
+
+static int send_scan(struct memory *m, struct scan *s, bool frozen)
+{
+	const struct manner how = { 0 },
+			    shared = { .shared = true,
+				       .there = frozen ? &m->there : NULL };
+	struct runs drop = { 0 };
+	int ret;
+
+	ret = send_part(m, s, &s->todo, &how, frozen);
+	if (!ret && s->shared.n)
+		ret = send_part(m, s, &s->shared, &shared, frozen);
 	if (!ret && frozen) {
-		ret = check_lost(m, &lost);
 		runs_combine(&drop, &m->there, RUNS_MINUS, &s->seen);
 		runs_combine(&drop, &drop, RUNS_MINUS, &s->fseen);
-		ret = ret ?: send_runs(m, STREAM_DROP, &drop);
+		ret = send_runs(m, STREAM_DROP, &drop);
 		runs_combine(&m->there, &m->there, RUNS_MINUS, &drop);
 	}
 	runs_free(&m->seen);
@@ -775,9 +870,6 @@ static int send_scan(struct memory *m, struct scan *s, bool frozen)
 	s->seen = s->fseen = (struct runs){ 0 };
 	if (!ret && (m->seen.bad || m->fseen.bad || m->there.bad))
 		ret = job_fail(m->job, ENOMEM, "out of memory");
-	runs_free(&data);
-	runs_free(&zero);
-	runs_free(&lost);
 	runs_free(&drop);
 	return ret;
 }
@@ -894,41 +986,24 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 		runs_add(&c->keep, addr, addr + PAGE);
 }
 
-/* Of a guest: what it sees through several windows. Most of it comes home again. */
-static int scan_windows(struct memory *m, const struct vma *vma, struct runs *todo)
+/* Most of it comes home again: which pages were written is not known reliably. */
+static int changed_window(struct memory *m, const struct vma *vma,
+			  struct runs *todo)
 {
-	off_t pos = vma->off, end = vma->off + (vma->end - vma->start), next;
-	char path[96];
-	int fd, error;
+	int ret = scan_file(m, vma, todo);
 
-	if (!(vma->prot & PROT_WRITE))
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)m->pid,
-		 (unsigned long long)vma->start, (unsigned long long)vma->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && pos < end && (pos = lseek(fd, pos, SEEK_DATA)) >= 0 &&
-	       pos < end && (next = lseek(fd, pos, SEEK_HOLE)) >= 0) {
-		if (next > end)
-			next = end;
-		runs_add(todo, vma->start + (pos - vma->off),
-			 vma->start + (next - vma->off));
-		pos = next;
-	}
-	error = fd < 0 || (pos < 0 && errno != ENXIO) ? errno : 0;
-	if (fd >= 0)
-		close(fd);
-	if (error)
-		return job_fail(m->job, error,
-				"cannot see what %llx-%llx has: %s",
+	if (ret)
+		return job_fail(m->job, ret, "cannot see what %llx-%llx has: %s",
 				(unsigned long long)vma->start,
-				(unsigned long long)vma->end, strerror(error));
+				(unsigned long long)vma->end, strerror(-ret));
 	return 0;
 }
 
 int memory_changes(struct memory *m, const struct runs *files)
 {
 	struct changes c = { .files = files, .shared = &m->shared };
-	struct runs lost = { 0 };
+	const struct manner how = { .whole = files };
+	struct found f = { 0 };
 	size_t i;
 	int ret;
 
@@ -937,7 +1012,9 @@ int memory_changes(struct memory *m, const struct runs *files)
 	for (i = 0; i < m->maps.n && !ret; i++) {
 		c.writable = m->maps.vma[i].prot & PROT_WRITE;
 		if (vma_is_shared(&m->maps.vma[i]))
-			ret = scan_windows(m, &m->maps.vma[i], &c.todo);
+			ret = c.writable ? changed_window(m, &m->maps.vma[i],
+							  &c.todo) :
+					   0;
 		else if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
 			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
 				   m->maps.vma[i].end, change_page, &c);
@@ -945,15 +1022,15 @@ int memory_changes(struct memory *m, const struct runs *files)
 	if (!ret)
 		ret = send_runs(m, STREAM_KEEP, &c.keep);
 	if (!ret)
-		ret = pump(m, &c.todo, files, NULL, NULL, &lost);
-	if (!ret && lost.n)
+		ret = pump(m, &c.todo, &how, &f);
+	if (!ret && f.lost.n)
 		ret = job_fail(m->job, EFAULT, "cannot read its page at %llx",
-			       (unsigned long long)lost.run[0].start);
+			       (unsigned long long)f.lost.run[0].start);
 	if (!ret)
 		ret = stream_send(m->job, STREAM_MEMORY, 0, NULL, 0);
 	runs_free(&c.todo);
 	runs_free(&c.keep);
-	runs_free(&lost);
+	found_free(&f);
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #include "job.h"
 #include "maps.h"
 #include "stream.h"
+#include "sums.h"
 
 /**
  * struct memory - the sending side of one migration
@@ -22,7 +23,8 @@ struct memory {
 	struct runs seen;  /* own (anonymous) pages that were looked at */
 	struct runs fseen; /* pages of files that were looked at */
 	struct runs there;
-	int handle; /* of /dev/mattx, for what is shared; -1: none */
+	struct sums sums; /* of shared pages, as sent by the pre-copy */
+	int handle;	  /* of /dev/mattx, for what is shared; -1: none */
 	struct runs shared,
 		kept; /* MATTX_RANGE_SHARED or _KEPT; the latter only */
 	struct stream_window *window; /* of a frozen process at home: all of shared; */
@@ -52,8 +54,8 @@ int memory_precopy(struct memory *m, int (*freeze)(struct job *job));
 /**
  * memory_rest() - the process is frozen: send its layout and what is not there yet
  *
- * Shared memory is sent only here, all that its files have: the kernel does not tell
- * reliably what of it was written.
+ * Of shared memory all is read that its files have: the kernel does not tell reliably
+ * what of it was written. What has the sum that was sent before is not sent again.
  */
 int memory_rest(struct memory *m);
 

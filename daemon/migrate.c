@@ -289,7 +289,7 @@ static int check_frozen(struct way_out *w)
 
 	if (!job_alive(w->job))
 		return job_fail(w->job, ESRCH, "has ended");
-	ret = check_process(w->job);
+	ret = check_process(w->job, true);
 	if (ret)
 		return ret;
 	ret = maps_read(w->job->pid, 0, 0, &maps);
@@ -367,7 +367,7 @@ static int go_out(struct way_out *w)
 	struct job *job = w->job;
 	int ret;
 
-	ret = check_process(job);
+	ret = check_process(job, false);
 	if (!ret)
 		ret = stream_fault(job, FAULT_OUT_CHECK);
 	if (!ret)

@@ -14,21 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "fault.h"
+#include "sharers.h"
 
-#define TMPFS_MAGIC 0x01021994
-#define PF_KTHREAD  0x00200000
+#define PF_KTHREAD 0x00200000
 
 struct check {
 	struct job *job;
-	bool all; /* report every obstacle; else the first ends it */
+	bool all;    /* report every obstacle; else the first ends it */
+	bool frozen; /* check_guard() will look at shared memory */
 	int found;
 };
 
@@ -328,18 +329,7 @@ static bool check_timers(struct check *c)
 
 /* ------------------------------------------------------------ mappings */
 
-/* Of a shared file that it can only read: can its contents change behind its back? */
-static bool is_tmpfs(pid_t pid, const struct vma *vma)
-{
-	struct statfs st;
-	char path[96];
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)vma->start, (unsigned long long)vma->end);
-	return statfs(path, &st) || st.f_type == TMPFS_MAGIC;
-}
-
-static const char *vma_obstacle(pid_t pid, const struct vma *vma)
+static const char *vma_obstacle(const struct vma *vma)
 {
 	if (vma->flags & VMA_VDSO)
 		return NULL;
@@ -357,13 +347,8 @@ static const char *vma_obstacle(pid_t pid, const struct vma *vma)
 		return "has a protection key";
 	if (vma->flags & VMA_GUARD)
 		return "has guard pages of madvise(2)";
-	if (!(vma->flags & VMA_SHARED))
-		return NULL;
-	if (vma->prot & PROT_WRITE)
-		return "is shared and writable";
-	if (vma->flags & VMA_MAYWRITE || !(vma->flags & VMA_FILE) ||
-	    is_tmpfs(pid, vma))
-		return "is shared and may change";
+	if (vma->flags & VMA_SHARED && !strncmp(vma->name, "/SYSV", 5))
+		return "is shared memory of System V";
 	return NULL;
 }
 
@@ -373,7 +358,7 @@ static bool check_vmas(struct check *c, const struct maps *maps)
 	size_t i;
 
 	for (i = 0; i < maps->n; i++) {
-		const char *why = vma_obstacle(c->job->pid, &maps->vma[i]);
+		const char *why = vma_obstacle(&maps->vma[i]);
 
 		if (why &&
 		    obstacle(c, EOPNOTSUPP, "mapping %s %s",
@@ -383,11 +368,100 @@ static bool check_vmas(struct check *c, const struct maps *maps)
 	return false;
 }
 
-int check_maps(struct job *job, const struct maps *maps)
+static bool report_sharer(struct check *c, const struct vma *vma,
+			  const struct sharer *who)
 {
-	struct check c = { .job = job };
+	char text[160];
 
-	return check_vmas(&c, maps) ? -job->result : 0;
+	return obstacle(
+		c, EOPNOTSUPP,
+		who->mapped ?
+			"mapping %s is shared with process %d" :
+			"mapping %s is shared, process %d has its file open",
+		vma_text(vma, text, sizeof(text)), (int)who->pid);
+}
+
+/* What the module has said of the mapping at @arg->from. */
+static bool report_shared(struct check *c, const struct maps *maps,
+			  struct mattx_ioc_shared *arg)
+{
+	size_t at = maps_at(maps, arg->from);
+	char text[160];
+
+	arg->cause[sizeof(arg->cause) - 1] = 0;
+	if (at == maps->n)
+		return obstacle(c, EBUSY, "its mappings change");
+	arg->from = maps->vma[at].end;
+	return obstacle(c, EOPNOTSUPP, "mapping %s %s",
+			vma_text(&maps->vma[at], text, sizeof(text)), arg->cause);
+}
+
+/* Those who have its memory by name, and else what the module says about it. */
+static bool check_shared(struct check *c, const struct maps *maps)
+{
+	struct mattx_ioc_shared arg = { .pid = c->job->pid };
+	struct sharer *who = calloc(maps->n, sizeof(*who));
+	bool stop = false;
+	size_t i;
+	int fd;
+
+	if (!who || sharers_find(c->job->pid, maps, who)) {
+		free(who);
+		return obstacle(c, ENOMEM, "out of memory");
+	}
+	fd = open("/dev/mattx", O_RDWR | O_CLOEXEC);
+	for (i = 0; i < maps->n && !stop; i++)
+		if (who[i].pid)
+			stop = report_sharer(c, &maps->vma[i], &who[i]);
+	while (!stop && ioctl(fd, MATTX_IOC_LOOK, &arg)) {
+		if (errno != ENOTUNIQ) {
+			stop = obstacle(c, errno,
+					"its shared mappings cannot be seen: %s",
+					strerror(errno));
+			break;
+		}
+		i = maps_at(maps, arg.from);
+		if (i < maps->n && (who[i].pid || vma_obstacle(&maps->vma[i])))
+			arg.from = maps->vma[i].end; /* said already */
+		else
+			stop = report_shared(c, maps, &arg);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(who);
+	return stop;
+}
+
+static bool has_shared(const struct maps *maps)
+{
+	size_t i;
+
+	for (i = 0; i < maps->n; i++)
+		if (maps->vma[i].flags & VMA_SHARED)
+			return true;
+	return false;
+}
+
+int check_guard(struct job *job, int handle)
+{
+	struct mattx_ioc_shared arg = { .pid = 0 };
+	struct check c = { .job = job };
+	struct maps maps;
+	int ret;
+
+	if (!ioctl(handle, MATTX_IOC_GUARD, &arg))
+		return 0;
+	if (errno != ENOTUNIQ)
+		return job_fail(job, errno,
+				"its shared memory cannot be guarded: %s",
+				strerror(errno));
+	ret = maps_read(job->pid, 0, 0, &maps);
+	if (ret)
+		return job_fail(job, ret, "cannot read its mappings: %s",
+				strerror(-ret));
+	report_shared(&c, &maps, &arg);
+	maps_free(&maps);
+	return -job->result;
 }
 
 static bool check_mappings(struct check *c)
@@ -403,7 +477,8 @@ static bool check_mappings(struct check *c)
 	if (!maps.n)
 		stop = obstacle(c, ESRCH, "has no memory");
 	else
-		stop = check_vmas(c, &maps);
+		stop = check_vmas(c, &maps) || (!c->frozen && has_shared(&maps) &&
+						check_shared(c, &maps));
 	maps_free(&maps);
 	return stop;
 }
@@ -484,9 +559,9 @@ static void check_all(struct check *c)
 	check_mappings(c);
 }
 
-int check_process(struct job *job)
+int check_process(struct job *job, bool frozen)
 {
-	struct check c = { .job = job };
+	struct check c = { .job = job, .frozen = frozen };
 
 	check_all(&c);
 	return c.found ? -job->result : 0;

@@ -4,18 +4,22 @@
 #define MATTXD_CHECK_H
 
 #include "job.h"
-#include "maps.h"
 
 /**
  * check_process() - would job->pid move, as far as it can be seen from outside?
+ * @frozen: it stands still, and check_guard() will follow
  * Return: 0; a negative errno after job_fail() with the first obstacle.
  */
-int check_process(struct job *job);
+int check_process(struct job *job, bool frozen);
 
 /* The same about the two nodes: job->self and job->node. */
 int check_nodes(struct job *job);
 
-/* The same about mappings only. For a frozen process. */
-int check_maps(struct job *job, const struct maps *maps);
+/**
+ * check_guard() - nobody else reaches its shared memory, nor will before it is back
+ * @handle: of the frozen process
+ * Return: as all.
+ */
+int check_guard(struct job *job, int handle);
 
 #endif

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #include "memory.h"
 #include "restore.h"
 #include "returned.h"
+#include "sharers.h"
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
@@ -157,7 +159,8 @@ static int adapt(struct home *h, const struct stream_vma *vma,
 		 const struct vma *have, uint64_t start, uint64_t end)
 {
 	/* what cannot be seen of a file's copy on the host, or does not matter there */
-	const uint32_t ignore = VMA_FILE | VMA_NORESERVE | VMA_GROWSDOWN;
+	const uint32_t ignore = VMA_FILE | VMA_SOLE | VMA_KEPT | VMA_NORESERVE |
+				VMA_GROWSDOWN;
 	struct stream_vma want = *vma;
 	int ret;
 
@@ -230,7 +233,7 @@ static int on_layout(struct image *image)
 	size_t i;
 	int ret;
 
-	if (!image->last || !image->has_process)
+	if (!image->last || !image->has_process || image->windows)
 		return stream_bad(image->job, "a layout out of order");
 	ret = place_stub(h);
 	if (!ret)
@@ -251,6 +254,47 @@ static int on_layout(struct image *image)
 }
 
 /* ------------------------------------------------------------ contents */
+
+/* Has the file that is mapped shared at @addr become shorter? What is lost then is lost. */
+static bool is_behind_end(struct home *h, uint64_t addr)
+{
+	size_t at = maps_at(&h->maps, addr);
+	const struct vma *vma = &h->maps.vma[at];
+	struct stat st;
+	char path[96];
+
+	if (at == h->maps.n || !vma_is_shared(vma))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx",
+		 (int)h->body.pid, (unsigned long long)vma->start,
+		 (unsigned long long)vma->end);
+	return !stat(path, &st) &&
+	       addr - vma->start + vma->off >= (uint64_t)st.st_size;
+}
+
+/* Pages that the process itself may not be able to write. */
+static int write_pages(struct home *h, const char *buf, uint64_t addr,
+		       uint64_t len)
+{
+	ssize_t done;
+
+	while (len) {
+		done = memory_move(h->body.handle, h->body.pid, true,
+				   (void *)buf, len, addr);
+		if (done < (ssize_t)PAGE) {
+			if (!is_behind_end(h, addr))
+				return failed_at(h, done < 0 ? done : -EFAULT,
+						 "write its pages at", addr,
+						 addr + len);
+			done = PAGE;
+		}
+		done &= ~(PAGE - 1);
+		buf += done;
+		addr += done;
+		len -= done;
+	}
+	return 0;
+}
 
 static int on_pages(struct image *image, struct stream_run *run, int n,
 		    size_t bytes)
@@ -274,17 +318,9 @@ static int on_pages(struct image *image, struct stream_run *run, int n,
 	if (process_vm_writev(h->body.pid, &local, 1, remote, n, 0) ==
 	    (ssize_t)bytes)
 		return 0;
-	/* some of it is not writable for the process itself */
-	for (i = 0; i < n; at += run[i++].len) {
-		ssize_t done = memory_move(h->body.handle, h->body.pid, true,
-					   h->buf + at, run[i].len, run[i].addr);
-
-		if (done != (ssize_t)run[i].len)
-			return failed_at(h, done < 0 ? done : -EFAULT,
-					 "write its pages at", run[i].addr,
-					 run[i].addr + run[i].len);
-	}
-	return 0;
+	for (i = 0; i < n && !ret; at += run[i++].len)
+		ret = write_pages(h, h->buf + at, run[i].addr, run[i].len);
+	return ret;
 }
 
 static int on_drop(struct image *image, const struct runs *runs)

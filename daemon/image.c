@@ -28,6 +28,48 @@ static bool vma_sane(const struct image *image, const struct stream_vma *vma,
 		vma->end <= image->stub);
 }
 
+static bool window_sane(const struct stream_window *w, uint64_t object)
+{
+	const uint64_t far = 1ull << 62;
+
+	return !(w->start % PAGE) && !(w->end % PAGE) && !(w->pos % PAGE) &&
+	       w->start < w->end && w->end <= USER_END && w->pos < far &&
+	       (w->object == object || w->object == object + 1);
+}
+
+/* Whether they are of mappings is seen when the layout has come. */
+static int take_windows(struct image *image, const struct stream_head *head)
+{
+	struct stream_window *w;
+	uint64_t object = 0;
+	size_t n, i;
+
+	if (image->last || image->window)
+		return stream_bad(image->job, "windows out of order");
+	w = stream_payload(image->job, head, sizeof(*w), sizeof(*w),
+			   STREAM_LIST_MAX);
+	if (!w)
+		return -image->job->result;
+	n = head->len / sizeof(*w);
+	image->window = w;
+	image->windows = n;
+	for (i = 0; i < n; object = w[i++].object)
+		if (!window_sane(&w[i], object))
+			return stream_bad(image->job, "a damaged window");
+	return 0;
+}
+
+static int check_windows(const struct image *image)
+{
+	size_t i;
+
+	for (i = 0; i < image->windows; i++)
+		if (!image_mapped(image, image->window[i].start,
+				  image->window[i].end - image->window[i].start))
+			return stream_bad(image->job, "a window of no mapping");
+	return 0;
+}
+
 static int take_layout(struct image *image, const struct stream_head *head)
 {
 	struct stream_vma *vma;
@@ -57,7 +99,7 @@ static int take_layout(struct image *image, const struct stream_head *head)
 	}
 	if (image->mapped.bad)
 		return job_fail(image->job, ENOMEM, "out of memory");
-	return image->layout(image);
+	return check_windows(image) ?: image->layout(image);
 }
 
 bool image_mapped(const struct image *image, uint64_t start, uint64_t len)
@@ -210,6 +252,8 @@ static int take(struct image *image, const struct stream_head *head)
 	switch (head->type) {
 	case STREAM_LAYOUT:
 		return take_layout(image, head);
+	case STREAM_WINDOWS:
+		return take_windows(image, head);
 	case STREAM_PAGES:
 		return take_pages(image, head);
 	case STREAM_DROP:
@@ -259,6 +303,7 @@ void image_free(struct image *image)
 	free(image->thread);
 	free(image->signals);
 	free(image->vma);
+	free(image->window);
 	runs_free(&image->mapped);
 	*image = (struct image){ 0 };
 }

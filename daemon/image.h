@@ -30,7 +30,9 @@ struct image {
 	uint64_t stub, stub_len; /* no mapping may be here; 0: not known yet */
 	struct stream_vma *vma;	 /* as announced last */
 	size_t n;
-	bool last;	    /* no other layout will come */
+	bool last;		      /* no other layout will come */
+	struct stream_window *window; /* of the last one */
+	size_t windows;
 	struct runs mapped; /* of it, without vdso */
 	bool memory;	    /* all pages have come */
 	bool has_process;

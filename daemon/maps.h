@@ -28,7 +28,9 @@ enum {
 	VMA_ONFAULT = 1 << 11,
 	VMA_SEQUENTIAL = 1 << 12,
 	VMA_RANDOM = 1 << 13,
-	VMA_WIRE = (1 << 14) - 1,
+	VMA_SOLE = 1 << 14, /* shared, but with nobody: written back at home */
+	VMA_KEPT = 1 << 15, /* the same, of a file that outlives the process */
+	VMA_WIRE = (1 << 16) - 1,
 	/* what stays here */
 	VMA_SHARED = 1 << 16,
 	VMA_MAYWRITE = 1 << 17,

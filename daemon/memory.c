@@ -27,6 +27,7 @@
 
 #include "fault.h"
 #include "memory.h"
+#include "sharers.h"
 
 #define PM_PRESENT (1ull << 63)
 #define PM_SWAPPED (1ull << 62)
@@ -74,7 +75,12 @@ static bool soft_dirty_works(void)
 int memory_open(struct memory *m, struct job *job, pid_t pid)
 {
 	*m = (struct memory){
-		.job = job, .pid = pid, .pagemap = -1, .device = -1, .phase = "pages"
+		.job = job,
+		.pid = pid,
+		.pagemap = -1,
+		.device = -1,
+		.handle = -1,
+		.phase = "pages",
 	};
 	if (!soft_dirty_works())
 		return job_fail(job, ENOSYS,
@@ -100,6 +106,10 @@ void memory_close(struct memory *m)
 	runs_free(&m->seen);
 	runs_free(&m->fseen);
 	runs_free(&m->there);
+	runs_free(&m->shared);
+	runs_free(&m->kept);
+	free(m->window);
+	sums_free(&m->sums);
 	*m = (struct memory){ .pagemap = -1, .device = -1 };
 }
 
@@ -140,11 +150,18 @@ struct slot {
 	bool last;
 };
 
+/* How pages are judged. */
+struct manner {
+	const struct runs *whole; /* zeroes in here are sent too; or NULL */
+	bool shared;		  /* pages of shared memory: m->sums */
+	const struct runs *there; /* with shared: the other side has these; or NULL */
+};
+
 /* What to read, and where the two threads meet. Reader: head, sender: tail. */
 struct pump {
 	struct memory *m;
 	const struct runs *todo;
-	const struct runs *whole; /* zeroes in here are sent too; or NULL */
+	struct manner how;
 	struct slot slot[SLOTS];
 	unsigned int head, tail; /* under lock */
 	bool stop;		 /* under lock: the sender has given up */
@@ -152,7 +169,8 @@ struct pump {
 	pthread_cond_t cond;
 	/* of the reader: */
 	struct runs data, zero, lost; /* what it found */
-	size_t whole_at;
+	size_t whole_at, there_at, sum_at;
+	bool no_memory;
 };
 
 static bool is_zero(const char *page)
@@ -167,16 +185,34 @@ static bool is_zero(const char *page)
 	return true;
 }
 
+/* A page of shared memory. Return: whether the other side has just this. */
+static bool judge_shared(struct pump *p, const char *buf, uint64_t addr)
+{
+	struct sum s = sum_page(buf, addr);
+
+	if (!p->how.there) {
+		p->no_memory |= !sums_add(&p->m->sums, &s);
+		return false;
+	}
+	if (!runs_has(p->how.there, &p->there_at, addr) ||
+	    !sums_has(&p->m->sums, &p->sum_at, &s))
+		return false;
+	runs_add(&p->data, addr, addr + PAGE);
+	return true;
+}
+
 /* A page is in @slot at @buf: note whether it is to be sent. */
 static void judge(struct pump *p, struct slot *slot, char *buf, uint64_t addr)
 {
 	struct stream_run *run = slot->n ? &slot->run[slot->n - 1] : NULL;
 
 	if (is_zero(buf) &&
-	    !(p->whole && runs_has(p->whole, &p->whole_at, addr))) {
+	    !(p->how.whole && runs_has(p->how.whole, &p->whole_at, addr))) {
 		runs_add(&p->zero, addr, addr + PAGE);
 		return;
 	}
+	if (p->how.shared && judge_shared(p, buf, addr))
+		return;
 	runs_add(&p->data, addr, addr + PAGE);
 	if (run && run->addr + run->len == addr &&
 	    (char *)slot->iov[slot->n + 1].iov_base + run->len == buf) {
@@ -362,40 +398,40 @@ static int pump_run(struct pump *p)
 				strerror(ret));
 	ret = sender(p);
 	pthread_join(thread, NULL);
-	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad))
+	if (!ret && (p->data.bad || p->zero.bad || p->lost.bad || p->no_memory))
 		ret = job_fail(m->job, ENOMEM, "out of memory");
 	return ret;
 }
 
-/*
- * Sends the pages of @todo. @data: those that were sent, @zero: those that are
- * zero, @lost: those that could not be read; each may be NULL.
- */
-static int pump(struct memory *m, const struct runs *todo,
-		const struct runs *whole, struct runs *data, struct runs *zero,
-		struct runs *lost)
+/* What a pump has found. */
+struct found {
+	struct runs data, zero, lost; /* sent; zero; could not be read */
+};
+
+static void found_free(struct found *f)
 {
-	struct runs *out[3] = { data, zero, lost }, *in[3];
+	runs_free(&f->data);
+	runs_free(&f->zero);
+	runs_free(&f->lost);
+}
+
+/* Sends the pages of @todo as @how says. @found: to be freed in any case. */
+static int pump(struct memory *m, const struct runs *todo,
+		const struct manner *how, struct found *found)
+{
 	struct pump *p;
 	int i, ret;
 
+	*found = (struct found){ 0 };
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return job_fail(m->job, ENOMEM, "out of memory");
+	p->how = *how;
 	p->m = m;
 	p->todo = todo;
-	p->whole = whole;
 	m->total += runs_bytes(todo);
 	ret = todo->bad ? job_fail(m->job, ENOMEM, "out of memory") : pump_run(p);
-	in[0] = &p->data;
-	in[1] = &p->zero;
-	in[2] = &p->lost;
-	for (i = 0; i < 3; i++) {
-		if (out[i])
-			*out[i] = *in[i];
-		else
-			runs_free(in[i]);
-	}
+	*found = (struct found){ p->data, p->zero, p->lost };
 	for (i = 0; i < SLOTS; i++)
 		if (p->slot[i].buf)
 			munmap(p->slot[i].buf, STREAM_BATCH);
@@ -464,6 +500,7 @@ static int walk(struct job *job, int pagemap, uint64_t start, uint64_t end,
 struct scan {
 	const struct memory *m;
 	struct runs todo;	 /* to be read and sent */
+	struct runs shared;	 /* the same, of shared memory */
 	struct runs seen, fseen; /* become m's */
 	size_t at_seen, at_fseen, at_there;
 	bool file; /* the mapping that is walked is one of a file */
@@ -485,7 +522,9 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 	if (entry & PM_SWAPPED || (entry & PM_PRESENT && !(entry & PM_FILE))) {
 		scan_own(s, addr, entry);
 	} else if (s->file) {
-		if (!runs_has(&s->m->fseen, &s->at_fseen, addr))
+		/* dirty: a mapping that is new since may show something else */
+		if (!runs_has(&s->m->fseen, &s->at_fseen, addr) ||
+		    entry & PM_DIRTY)
 			runs_add(&s->todo, addr, addr + PAGE);
 		runs_add(&s->fseen, addr, addr + PAGE);
 	} else if (entry & PM_PRESENT) {
@@ -493,7 +532,81 @@ static void scan_page(void *arg, uint64_t addr, uint64_t entry)
 	}
 }
 
-static int scan(struct memory *m, struct scan *s)
+/* Is all that this mapping shows seen through one that was looked at before? */
+static bool is_seen(const struct memory *m, const struct vma *vma)
+{
+	const struct stream_window *w, *own = NULL;
+	size_t i;
+
+	for (i = 0; i < m->windows && !own; i++)
+		if (m->window[i].start == vma->start)
+			own = &m->window[i];
+	for (i = 0; own && i < m->windows; i++) {
+		w = &m->window[i];
+		if (w->object == own->object && w->start < own->start &&
+		    w->pos <= own->pos &&
+		    w->pos + (w->end - w->start) >=
+			    own->pos + (own->end - own->start))
+			return true;
+	}
+	return false;
+}
+
+/* What the file has where it is mapped, whether this process has seen it or not. */
+static int scan_shared(struct scan *s, const struct vma *vma)
+{
+	const struct memory *m = s->m;
+	struct mattx_ioc_data data;
+	uint64_t at = is_seen(m, vma) ? vma->end : vma->start;
+
+	for (; at < vma->end; at = data.end) {
+		data = (struct mattx_ioc_data){ at, vma->end };
+		if (ioctl(m->handle, MATTX_IOC_DATA, &data)) {
+			if (errno == ENXIO)
+				break;
+			return job_fail(m->job, errno,
+					"cannot see what %llx-%llx has: %s",
+					(unsigned long long)vma->start,
+					(unsigned long long)vma->end,
+					strerror(errno));
+		}
+		runs_add(&s->shared, data.start, data.end);
+		runs_add(&s->fseen, data.start, data.end);
+	}
+	return 0;
+}
+
+/*
+ * The same by a look at the file, where nobody minds that it is opened: of a process that
+ * runs, and of a guest that sees memory through several windows.
+ */
+static int scan_file(struct memory *m, const struct vma *vma, struct runs *todo)
+{
+	off_t pos = vma->off, end = vma->off + (vma->end - vma->start), next;
+	char path[96];
+	int fd, error;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)m->pid,
+		 (unsigned long long)vma->start, (unsigned long long)vma->end);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOATIME | O_CLOEXEC);
+	while (fd >= 0 && pos < end && (pos = lseek(fd, pos, SEEK_DATA)) >= 0 &&
+	       pos < end && (next = lseek(fd, pos, SEEK_HOLE)) >= 0) {
+		if (next > end)
+			next = end;
+		next = (next + PAGE - 1) & ~(PAGE - 1);
+		pos &= ~(PAGE - 1);
+		runs_add(todo, vma->start + (pos - vma->off),
+			 vma->start + (next - vma->off));
+		pos = next;
+	}
+	error = fd < 0 || (pos < 0 && errno != ENXIO) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return -error;
+}
+
+/* What is shared: once while it runs, and when it is frozen. */
+static int scan(struct memory *m, struct scan *s, bool frozen)
 {
 	size_t i;
 	int ret = 0;
@@ -504,6 +617,13 @@ static int scan(struct memory *m, struct scan *s)
 
 		if (vma->flags & VMA_VDSO)
 			continue;
+		if (vma_is_shared(vma)) {
+			if (frozen)
+				ret = scan_shared(s, vma);
+			else if (!m->sums.n) /* what fails here is sent later */
+				scan_file(m, vma, &s->shared);
+			continue;
+		}
 		s->file = vma->flags & VMA_FILE;
 		ret = walk(m->job, m->pagemap, vma->start, vma_end(m->pid, vma),
 			   scan_page, s);
@@ -514,6 +634,7 @@ static int scan(struct memory *m, struct scan *s)
 static void scan_free(struct scan *s)
 {
 	runs_free(&s->todo);
+	runs_free(&s->shared);
 	runs_free(&s->seen);
 	runs_free(&s->fseen);
 }
@@ -545,7 +666,7 @@ static int send_runs(struct memory *m, uint32_t type, const struct runs *runs)
 static int send_layout(struct memory *m, bool last)
 {
 	struct stream_vma *list;
-	size_t i;
+	size_t i, at = 0;
 	int ret;
 
 	list = calloc(m->maps.n + 1, sizeof(*list));
@@ -556,11 +677,80 @@ static int send_layout(struct memory *m, bool last)
 
 		list[i] = (struct stream_vma){ vma->start, vma->end, vma->prot,
 					       vma->flags & VMA_WIRE };
+		if (!vma_is_shared(vma))
+			continue;
+		list[i].flags &= ~VMA_FILE;
+		list[i].flags |= VMA_SOLE;
+		if (runs_has(&m->kept, &at, vma->start))
+			list[i].flags |= VMA_KEPT;
 	}
 	ret = stream_send(m->job, STREAM_LAYOUT, last, list,
 			  m->maps.n * sizeof(*list));
 	free(list);
 	return ret;
+}
+
+static int compare_windows(const void *a, const void *b)
+{
+	const struct stream_window *x = a, *y = b;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+/* The other side makes new memory for them. */
+static void forget_windows(struct memory *m)
+{
+	struct runs one = { 0 };
+	size_t i;
+
+	for (i = 0; i < m->windows; i++) {
+		one.n = 0;
+		runs_add(&one, m->window[i].start, m->window[i].end);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &one);
+	}
+	runs_free(&one);
+}
+
+/*
+ * Those that show the same memory as others, each such group an object of its own; the
+ * rest is as good as private memory there.
+ */
+static int send_windows(struct memory *m)
+{
+	struct stream_window *w = m->window;
+	size_t i, j, k, n = 0;
+	uint64_t end, object = 0;
+
+	for (i = 0; i < m->windows; i++) {
+		k = maps_at(&m->maps, w[i].start);
+		if (k == m->maps.n || m->maps.vma[k].start != w[i].start ||
+		    m->maps.vma[k].end != w[i].end)
+			return job_fail(m->job, EBUSY,
+					"its shared mappings have changed");
+		w[i].pos = m->maps.vma[k].off;
+	}
+	if (m->windows)
+		qsort(w, m->windows, sizeof(*w), compare_windows);
+	for (i = 0; i < m->windows; i = j) {
+		end = w[i].pos + (w[i].end - w[i].start);
+		for (j = i + 1; j < m->windows && w[j].object == w[i].object &&
+				w[j].pos < end;
+		     j++)
+			if (end < w[j].pos + (w[j].end - w[j].start))
+				end = w[j].pos + (w[j].end - w[j].start);
+		if (j == i + 1)
+			continue;
+		for (k = i; k < j; k++) {
+			w[n] = w[k];
+			w[n++].object = object;
+		}
+		object++;
+	}
+	m->windows = n;
+	forget_windows(m);
+	return n ? stream_send(m->job, STREAM_WINDOWS, 0, w, n * sizeof(*w)) : 0;
 }
 
 /* Ranges whose contents are of the same origin in both layouts. */
@@ -602,7 +792,9 @@ static int announce(struct memory *m, bool last)
 	same_origin(&m->maps, &maps, &same);
 	maps_free(&m->maps);
 	m->maps = maps;
-	ret = send_layout(m, last);
+	ret = last ? send_windows(m) : 0;
+	if (!ret)
+		ret = send_layout(m, last);
 	if (!ret) {
 		size_t i;
 		struct runs mapped = { 0 };
@@ -633,6 +825,7 @@ static int check_lost(struct memory *m, const struct runs *lost)
 		size_t at = maps_at(&m->maps, lost->run[i].start);
 
 		if (at == m->maps.n || !(m->maps.vma[at].flags & VMA_FILE) ||
+		    vma_is_shared(&m->maps.vma[at]) ||
 		    m->maps.vma[at].end < lost->run[i].end)
 			return job_fail(m->job, EFAULT,
 					"cannot read its page at %llx",
@@ -642,26 +835,45 @@ static int check_lost(struct memory *m, const struct runs *lost)
 }
 
 /* Sends what the scan found; the other side then has what was read here. */
-static int send_scan(struct memory *m, struct scan *s, bool frozen)
+static int send_part(struct memory *m, struct scan *s, const struct runs *todo,
+		     const struct manner *how, bool frozen)
 {
-	struct runs data = { 0 }, zero = { 0 }, lost = { 0 }, drop = { 0 };
+	struct runs drop = { 0 };
+	struct found f;
 	int ret;
 
-	ret = pump(m, &s->todo, NULL, &data, &zero, &lost);
+	ret = pump(m, todo, how, &f);
 	if (!ret) {
 		/* what is neither the process's own nor of a file is zero */
-		runs_combine(&drop, &zero, RUNS_AND, &m->there);
-		runs_combine(&m->there, &m->there, RUNS_MINUS, &zero);
-		runs_combine(&m->there, &m->there, RUNS_OR, &data);
-		runs_combine(&s->seen, &s->seen, RUNS_MINUS, &lost);
-		runs_combine(&s->fseen, &s->fseen, RUNS_MINUS, &lost);
+		runs_combine(&drop, &f.zero, RUNS_AND, &m->there);
+		runs_combine(&m->there, &m->there, RUNS_MINUS, &f.zero);
+		runs_combine(&m->there, &m->there, RUNS_OR, &f.data);
+		runs_combine(&s->seen, &s->seen, RUNS_MINUS, &f.lost);
+		runs_combine(&s->fseen, &s->fseen, RUNS_MINUS, &f.lost);
 		ret = send_runs(m, STREAM_DROP, &drop);
 	}
+	if (!ret && frozen)
+		ret = check_lost(m, &f.lost);
+	found_free(&f);
+	runs_free(&drop);
+	return ret;
+}
+
+static int send_scan(struct memory *m, struct scan *s, bool frozen)
+{
+	const struct manner how = { 0 },
+			    shared = { .shared = true,
+				       .there = frozen ? &m->there : NULL };
+	struct runs drop = { 0 };
+	int ret;
+
+	ret = send_part(m, s, &s->todo, &how, frozen);
+	if (!ret && s->shared.n)
+		ret = send_part(m, s, &s->shared, &shared, frozen);
 	if (!ret && frozen) {
-		ret = check_lost(m, &lost);
 		runs_combine(&drop, &m->there, RUNS_MINUS, &s->seen);
 		runs_combine(&drop, &drop, RUNS_MINUS, &s->fseen);
-		ret = ret ?: send_runs(m, STREAM_DROP, &drop);
+		ret = send_runs(m, STREAM_DROP, &drop);
 		runs_combine(&m->there, &m->there, RUNS_MINUS, &drop);
 	}
 	runs_free(&m->seen);
@@ -671,9 +883,6 @@ static int send_scan(struct memory *m, struct scan *s, bool frozen)
 	s->seen = s->fseen = (struct runs){ 0 };
 	if (!ret && (m->seen.bad || m->fseen.bad || m->there.bad))
 		ret = job_fail(m->job, ENOMEM, "out of memory");
-	runs_free(&data);
-	runs_free(&zero);
-	runs_free(&lost);
 	runs_free(&drop);
 	return ret;
 }
@@ -682,7 +891,7 @@ static int send_scan(struct memory *m, struct scan *s, bool frozen)
 static int estimate(struct memory *m, uint64_t *bytes)
 {
 	struct scan s;
-	int ret = scan(m, &s);
+	int ret = scan(m, &s, false);
 
 	*bytes = runs_bytes(&s.todo);
 	scan_free(&s);
@@ -700,7 +909,7 @@ static int snapshot(struct memory *m, struct scan *s,
 		return fd;
 	ret = announce(m, false);
 	if (!ret)
-		ret = scan(m, s);
+		ret = scan(m, s, false);
 	if (!ret)
 		ret = memory_forget(m->job, m->pid);
 	close(fd);
@@ -717,7 +926,7 @@ static int first_round(struct memory *m)
 	if (!ret)
 		ret = announce(m, false);
 	if (!ret)
-		ret = scan(m, &s);
+		ret = scan(m, &s, false);
 	if (!ret)
 		ret = send_scan(m, &s, false);
 	scan_free(&s);
@@ -757,7 +966,7 @@ int memory_rest(struct memory *m)
 	ret = announce(m, true);
 	if (ret)
 		return ret;
-	ret = scan(m, &s);
+	ret = scan(m, &s, true);
 	if (!ret)
 		ret = send_scan(m, &s, true);
 	scan_free(&s);
@@ -768,8 +977,9 @@ int memory_rest(struct memory *m)
 
 struct changes {
 	struct runs todo, keep;
-	const struct runs *files;
-	size_t at;
+	const struct runs *files, *shared;
+	size_t at, at_shared;
+	bool writable; /* the mapping that is walked */
 };
 
 static void change_page(void *arg, uint64_t addr, uint64_t entry)
@@ -778,6 +988,8 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 
 	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
 		return;
+	if (!c->writable && runs_has(c->shared, &c->at_shared, addr))
+		return; /* its protection is what it was: it cannot have changed */
 	if (entry & PM_DIRTY)
 		runs_add(&c->todo, addr, addr + PAGE);
 	else if (runs_has(c->files, &c->at, addr))
@@ -788,31 +1000,51 @@ static void change_page(void *arg, uint64_t addr, uint64_t entry)
 		runs_add(&c->keep, addr, addr + PAGE);
 }
 
+/* Most of it comes home again: which pages were written is not known reliably. */
+static int changed_window(struct memory *m, const struct vma *vma,
+			  struct runs *todo)
+{
+	int ret = scan_file(m, vma, todo);
+
+	if (ret)
+		return job_fail(m->job, ret, "cannot see what %llx-%llx has: %s",
+				(unsigned long long)vma->start,
+				(unsigned long long)vma->end, strerror(-ret));
+	return 0;
+}
+
 int memory_changes(struct memory *m, const struct runs *files)
 {
-	struct changes c = { .files = files };
-	struct runs lost = { 0 };
+	struct changes c = { .files = files, .shared = &m->shared };
+	const struct manner how = { .whole = files };
+	struct found f = { 0 };
 	size_t i;
 	int ret;
 
 	m->phase = "frozen";
 	ret = announce(m, true);
-	for (i = 0; i < m->maps.n && !ret; i++)
-		if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
+	for (i = 0; i < m->maps.n && !ret; i++) {
+		c.writable = m->maps.vma[i].prot & PROT_WRITE;
+		if (vma_is_shared(&m->maps.vma[i]))
+			ret = c.writable ? changed_window(m, &m->maps.vma[i],
+							  &c.todo) :
+					   0;
+		else if (!(m->maps.vma[i].flags & VMA_VDSO) && m->maps.vma[i].rss)
 			ret = walk(m->job, m->pagemap, m->maps.vma[i].start,
 				   m->maps.vma[i].end, change_page, &c);
+	}
 	if (!ret)
 		ret = send_runs(m, STREAM_KEEP, &c.keep);
 	if (!ret)
-		ret = pump(m, &c.todo, files, NULL, NULL, &lost);
-	if (!ret && lost.n)
+		ret = pump(m, &c.todo, &how, &f);
+	if (!ret && f.lost.n)
 		ret = job_fail(m->job, EFAULT, "cannot read its page at %llx",
-			       (unsigned long long)lost.run[0].start);
+			       (unsigned long long)f.lost.run[0].start);
 	if (!ret)
 		ret = stream_send(m->job, STREAM_MEMORY, 0, NULL, 0);
 	runs_free(&c.todo);
 	runs_free(&c.keep);
-	runs_free(&lost);
+	found_free(&f);
 	return ret;
 }
 

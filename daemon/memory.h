@@ -6,6 +6,7 @@
 #include "job.h"
 #include "maps.h"
 #include "stream.h"
+#include "sums.h"
 
 /**
  * struct memory - the sending side of one migration
@@ -23,6 +24,12 @@ struct memory {
 	struct runs seen;  /* own (anonymous) pages that were looked at */
 	struct runs fseen; /* pages of files that were looked at */
 	struct runs there;
+	struct sums sums; /* of shared pages, as sent by the pre-copy */
+	int handle;	  /* of /dev/mattx, for what is shared; -1: none */
+	struct runs shared,
+		kept; /* MATTX_RANGE_SHARED or _KEPT; the latter only */
+	struct stream_window *window; /* of a frozen process at home: all of shared; */
+	size_t windows;		      /* pos is not known before the layout */
 	uint64_t sent, total; /* bytes of this phase, for job_progress() */
 	const char *phase;
 };
@@ -55,13 +62,16 @@ int memory_precopy(struct memory *m, int (*freeze)(struct job *job));
 
 /**
  * memory_rest() - the process is frozen: send its layout and what is not there yet
+ *
+ * Of shared memory all is read that its files have: the kernel does not tell reliably
+ * what of it was written. What has the sum that was sent before is not sent again.
  */
 int memory_rest(struct memory *m);
 
 /**
  * memory_changes() - the guest is frozen: send its layout and what changed since
  * memory_forget()
- * @files: ranges that are file mappings at home
+ * @files: ranges that are file mappings at home, those of m->shared too
  */
 int memory_changes(struct memory *m, const struct runs *files);
 

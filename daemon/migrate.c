@@ -103,6 +103,9 @@ static int commit(struct body *body, uint64_t gang, uint32_t reason)
 					.reason = reason };
 	int ret = ioctl(body->handle, MATTX_IOC_COMMIT, &arg);
 
+	if (ret && errno == ETXTBSY)
+		return job_fail(body->job, errno,
+				"somebody opens a file whose memory it shares");
 	if (ret)
 		return job_fail(body->job, errno, "the commit failed: %s",
 				strerror(errno));
@@ -138,6 +141,74 @@ static int pick_stub(struct job *job, pid_t pid, uint64_t *stub)
 	if (!*stub)
 		return job_fail(job, ENOMEM, "no room for the stub");
 	return 0;
+}
+
+struct ranges {
+	struct mattx_range *range;
+	size_t n;
+};
+
+/* Those of a gang. To be freed in any case. */
+static int read_ranges(struct body *body, struct ranges *r)
+{
+	struct mattx_ioc_buf arg = { .len = 0 };
+	int error;
+
+	*r = (struct ranges){ 0 };
+	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
+		error = errno;
+		free(r->range);
+		r->range = NULL;
+		if (error != ENOSPC)
+			return job_fail(body->job, error,
+					"cannot read its ranges: %s",
+					strerror(error));
+		r->range = malloc(arg.len);
+		if (!r->range)
+			return job_fail(body->job, ENOMEM, "out of memory");
+		arg.ptr = (uintptr_t)r->range;
+	}
+	r->n = r->range ? arg.len / sizeof(*r->range) : 0;
+	return 0;
+}
+
+/* Those of kinds @first to @last. */
+static int pick_ranges(struct job *job, const struct ranges *r, uint32_t first,
+		       uint32_t last, struct runs *runs)
+{
+	size_t i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->range[i].kind >= first && r->range[i].kind <= last)
+			runs_add(runs, r->range[i].start, r->range[i].end);
+	return runs->bad ? job_fail(job, ENOMEM, "out of memory") : 0;
+}
+
+/* What of its memory is shared at home, but with nobody. */
+static int pick_shared(struct job *job, const struct ranges *r, struct memory *m)
+{
+	return pick_ranges(job, r, MATTX_RANGE_SHARED, MATTX_RANGE_KEPT, &m->shared) ?:
+		       pick_ranges(job, r, MATTX_RANGE_KEPT, MATTX_RANGE_KEPT,
+				   &m->kept);
+}
+
+/* At home, of a process that is guarded. */
+static int read_shared(struct body *body, struct memory *m)
+{
+	struct ranges r;
+	size_t i;
+	int ret;
+
+	ret = read_ranges(body, &r) ?: pick_shared(body->job, &r, m);
+	m->window = calloc(r.n + 1, sizeof(*m->window));
+	if (!ret && !m->window)
+		ret = job_fail(body->job, ENOMEM, "out of memory");
+	for (i = 0; i < r.n && !ret; i++)
+		m->window[m->windows++] =
+			(struct stream_window){ r.range[i].start, r.range[i].end,
+						r.range[i].object, 0 };
+	free(r.range);
+	return ret;
 }
 
 /* ------------------------------------------------------------ the way out */
@@ -218,7 +289,7 @@ static int check_frozen(struct way_out *w)
 
 	if (!job_alive(w->job))
 		return job_fail(w->job, ESRCH, "has ended");
-	ret = check_process(w->job);
+	ret = check_process(w->job, true);
 	if (ret)
 		return ret;
 	ret = maps_read(w->job->pid, 0, 0, &maps);
@@ -237,7 +308,11 @@ static int send_frozen(struct way_out *w)
 	struct job *job = w->job;
 	int ret;
 
-	ret = put_stub(&w->body);
+	ret = check_guard(job, w->body.handle);
+	if (!ret)
+		ret = read_shared(&w->body, &w->memory);
+	if (!ret)
+		ret = put_stub(&w->body);
 	if (!ret)
 		ret = stream_fault(job, FAULT_OUT_STUB);
 	if (!ret)
@@ -247,6 +322,7 @@ static int send_frozen(struct way_out *w)
 	if (!ret)
 		ret = capture_threads(&w->body, FAULT_OUT_THREAD,
 				      FAULT_OUT_SIGNALS);
+	w->memory.handle = w->body.handle;
 	w->memory.stub = w->body.stub;
 	w->memory.stub_len = STUB_LEN;
 	if (!ret)
@@ -291,7 +367,7 @@ static int go_out(struct way_out *w)
 	struct job *job = w->job;
 	int ret;
 
-	ret = check_process(job);
+	ret = check_process(job, false);
 	if (!ret)
 		ret = stream_fault(job, FAULT_OUT_CHECK);
 	if (!ret)
@@ -333,35 +409,9 @@ int mattx_migrate_out(struct job *job)
 
 /* ----------------------------------------------------------- the way home */
 
-/* What is a file's mapping at home. */
-static int read_files(struct body *body, struct runs *files)
-{
-	struct mattx_ioc_buf arg = { .len = 0 };
-	struct mattx_range *range = NULL;
-	size_t i;
-
-	while (ioctl(body->handle, MATTX_IOC_GET_RANGES, &arg)) {
-		if (errno != ENOSPC)
-			return job_fail(body->job, errno,
-					"cannot read its ranges: %s",
-					strerror(errno));
-		free(range);
-		range = malloc(arg.len);
-		if (!range)
-			return job_fail(body->job, ENOMEM, "out of memory");
-		arg.ptr = (uintptr_t)range;
-	}
-	for (i = 0; range && i < arg.len / sizeof(*range); i++)
-		if (range[i].kind == MATTX_RANGE_FILE)
-			runs_add(files, range[i].start, range[i].end);
-	free(range);
-	if (files->bad)
-		return job_fail(body->job, ENOMEM, "out of memory");
-	return 0;
-}
-
 static int send_back(struct body *body)
 {
+	struct ranges ranges = { 0 };
 	struct runs files = { 0 };
 	struct memory m;
 	int ret;
@@ -372,11 +422,17 @@ static int send_back(struct body *body)
 	if (!ret)
 		ret = capture_process(body, 0);
 	if (!ret)
-		ret = read_files(body, &files);
+		ret = read_ranges(body, &ranges);
+	if (!ret)
+		ret = pick_ranges(body->job, &ranges, MATTX_RANGE_FILE,
+				  MATTX_RANGE_FILE, &files);
 	if (!ret) {
 		ret = memory_open(&m, body->job, body->pid);
 		m.stub = body->stub;
 		m.stub_len = STUB_LEN;
+		if (!ret)
+			ret = pick_shared(body->job, &ranges, &m);
+		runs_combine(&files, &files, RUNS_OR, &m.shared);
 		if (!ret)
 			ret = memory_changes(&m, &files);
 		memory_close(&m);
@@ -384,6 +440,7 @@ static int send_back(struct body *body)
 	if (!ret)
 		ret = capture_threads(body, 0, 0);
 	runs_free(&files);
+	free(ranges.range);
 	return ret;
 }
 

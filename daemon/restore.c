@@ -38,6 +38,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10
+#endif
 #define PARK_ADDR   0x32d000000000ull /* where the vdso waits, if it must */
 #define VDSO_PIECES 8
 
@@ -493,7 +496,56 @@ static int map_missing(struct restore *r, const struct stream_vma *vma,
 	return ret;
 }
 
-/* The body's mappings become those of the layout; contents stay where both have one. */
+/* Memory that is seen through windows @at to @end. Return: its descriptor in the body. */
+static int make_object(struct restore *r, size_t at, size_t end)
+{
+	const struct stream_window *w = r->image.window;
+	struct body *body = &r->body;
+	uint64_t size = 0;
+	long fd;
+
+	for (; at < end; at++)
+		if (size < w[at].pos + w[at].end - w[at].start)
+			size = w[at].pos + w[at].end - w[at].start;
+	fd = body_put(body, 0, "shared", 7);
+	if (!fd)
+		fd = body_call(body, body->tgid, SYS_memfd_create,
+			       body_scratch(body), MFD_EXEC);
+	if (fd == -EINVAL) /* before 6.3 */
+		fd = body_call(body, body->tgid, SYS_memfd_create,
+			       body_scratch(body), 0);
+	if (fd >= 0) {
+		long ret = body_call(body, body->tgid, SYS_ftruncate, fd, size);
+
+		fd = ret < 0 ? ret : fd;
+	}
+	return must(body, fd, "make memory that is seen twice") ?: (int)fd;
+}
+
+/* What is mapped more than once is so here, too; it takes the place of private memory. */
+static int map_windows(struct restore *r)
+{
+	const struct stream_window *w = r->image.window;
+	size_t i, j, n = r->image.last ? r->image.windows : 0;
+	int ret = 0, fd;
+
+	for (i = 0; i < n && !ret; i = j) {
+		for (j = i; j < n && w[j].object == w[i].object; j++)
+			;
+		fd = make_object(r, i, j);
+		if (fd < 0)
+			return fd;
+		for (; i < j && !ret; i++)
+			ret = body_range(&r->body, "map", 0, SYS_mmap, w[i].start,
+					 w[i].end, PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+					 fd, w[i].pos);
+		ret = ret ?: body_flush(&r->body);
+		body_call(&r->body, r->body.tgid, SYS_close, fd);
+	}
+	return ret;
+}
+
 /* Filling a sparse mapping must not make huge pages of it; set_process() ends this. */
 static int only_small_pages(struct restore *r)
 {
@@ -503,6 +555,7 @@ static int only_small_pages(struct restore *r)
 		    "disable huge pages");
 }
 
+/* The body's mappings become those of the layout; contents stay where both have one. */
 static int on_layout(struct image *image)
 {
 	struct restore *r = image->arg;
@@ -534,7 +587,7 @@ static int on_layout(struct image *image)
 	runs_combine(&r->mapped, &image->mapped, RUNS_OR, &come);
 	runs_free(&gone);
 	runs_free(&come);
-	return ret ?: body_flush(&r->body);
+	return (ret ?: body_flush(&r->body)) ?: map_windows(r);
 }
 
 /* Has the body read @bytes from the socket to where they belong. */
@@ -806,6 +859,8 @@ static int set_ranges(struct restore *r)
 	for (i = 0; i < r->image.n; i++) {
 		const struct stream_vma *vma = &r->image.vma[i];
 		uint32_t kind = vma->flags & VMA_VDSO ? MATTX_RANGE_VDSO :
+				vma->flags & VMA_KEPT ? MATTX_RANGE_KEPT :
+				vma->flags & VMA_SOLE ? MATTX_RANGE_SHARED :
 				vma->flags & VMA_FILE ? MATTX_RANGE_FILE :
 							0;
 

@@ -43,6 +43,7 @@ enum stream_type {
 	STREAM_READY,
 	STREAM_DONE, /* the commit was answered: it runs there */
 	STREAM_FAIL, /* arg errno: the cause in words; nothing follows */
+	STREAM_WINDOWS, /* struct stream_window[], before the last LAYOUT, if any */
 };
 
 struct stream_head {
@@ -81,6 +82,13 @@ struct stream_vma {
 
 struct stream_run {
 	uint64_t addr, len;
+};
+
+/* A mapping through which the same memory is seen as through others. */
+struct stream_window {
+	uint64_t start, end;
+	uint64_t object; /* number of the memory; they come in order */
+	uint64_t pos;	 /* where in it this begins */
 };
 
 #define STREAM_AUXV 64

@@ -68,6 +68,10 @@ static void abandon(struct mattx_gang *gang)
 			mattx_gang_kill(gang);
 		}
 		break;
+	case MATTX_GANG_DEAD:
+		if (!gang->sent) /* killed before it left */
+			mattx_guard_release(gang);
+		break;
 	default:
 		break;
 	}
@@ -576,6 +580,38 @@ static long ioc_commit(struct mattx_gang *gang, unsigned int cmd,
 	return err;
 }
 
+/* Return: 0, -ENOTUNIQ: says which mapping, or another errno. */
+static long ioc_shared(struct mattx_gang *gang, unsigned int cmd,
+		       void __user *user)
+{
+	struct mattx_ioc_shared arg;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.pad)
+		return -EINVAL;
+	memset(arg.cause, 0, sizeof(arg.cause));
+	err = cmd == MATTX_IOC_LOOK ? mattx_guard_look(&arg) :
+				      mattx_guard_take(gang, &arg);
+	if (copy_to_user(user, &arg, sizeof(arg)) && !err)
+		err = -EFAULT;
+	return err;
+}
+
+static long ioc_data(struct mattx_gang *gang, void __user *user)
+{
+	struct mattx_ioc_data arg;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	err = mattx_guard_data(gang, &arg);
+	if (!err && copy_to_user(user, &arg, sizeof(arg)))
+		err = -EFAULT;
+	return err;
+}
+
 static long ioc_version(void __user *user)
 {
 	struct mattx_ioc_version arg;
@@ -626,6 +662,12 @@ static long with_door(struct mattx_gang *gang, unsigned int cmd, void __user *us
 		mattx_gang_kill(gang);
 		ret = 0;
 		break;
+	case MATTX_IOC_GUARD:
+		ret = ioc_shared(gang, cmd, user);
+		break;
+	case MATTX_IOC_DATA:
+		ret = ioc_data(gang, user);
+		break;
 	default:
 		ret = ioc_buf(gang, cmd, user);
 	}
@@ -651,6 +693,8 @@ static long chardev_ioctl(struct file *file, unsigned int cmd,
 		return ioc_open(handle, user);
 	case MATTX_IOC_BODY:
 		return ioc_body(handle, user);
+	case MATTX_IOC_LOOK:
+		return ioc_shared(NULL, cmd, user);
 	}
 	gang = READ_ONCE(handle->gang); /* set once, held by the handle */
 	if (!gang)
@@ -678,6 +722,8 @@ static long chardev_ioctl(struct file *file, unsigned int cmd,
 	case MATTX_IOC_ARM:
 	case MATTX_IOC_COMMIT:
 	case MATTX_IOC_KILL:
+	case MATTX_IOC_GUARD:
+	case MATTX_IOC_DATA:
 		return with_door(gang, cmd, user);
 	}
 	return -ENOTTY;

@@ -6,6 +6,7 @@
 #ifndef _MATTX_COMPAT_H
 #define _MATTX_COMPAT_H
 
+#include <linux/fs.h>
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -18,6 +19,9 @@
 #include <linux/uaccess.h>
 #include <linux/version.h>
 #include <asm/msr.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#include <linux/filelock.h>
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
@@ -224,6 +228,58 @@ static inline void mattx_poll_set_end(struct restart_block *block, s64 ns)
 #define MATTX_TP_EXIT_ARGS struct task_struct *task
 #else
 #define MATTX_TP_EXIT_ARGS struct task_struct *task, bool group_dead
+#endif
+
+/* A lease that this module holds for @owner. NULL: no memory. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define mattx_lease	     file_lock
+#define mattx_lease_free(l)  locks_free_lock(l)
+#define mattx_lease_owner(l) ((l)->fl_owner)
+
+static inline struct file_lock *
+mattx_lease_alloc(struct file *file, int type, void *owner,
+		  const struct lock_manager_operations *ops)
+{
+	struct file_lock *lease = locks_alloc_lock();
+
+	if (!lease)
+		return NULL;
+	lease->fl_lmops = ops;
+	lease->fl_owner = owner;
+	lease->fl_file = file;
+	lease->fl_flags = FL_LEASE;
+	lease->fl_type = type;
+	lease->fl_end = OFFSET_MAX;
+	return lease;
+}
+#define mattx_lease_operations lock_manager_operations
+#else
+#define mattx_lease	       file_lease
+#define mattx_lease_free(l)    locks_free_lease(l)
+#define mattx_lease_owner(l)   ((l)->c.flc_owner)
+
+static inline struct file_lease *
+mattx_lease_alloc(struct file *file, int type, void *owner,
+		  const struct lease_manager_operations *ops)
+{
+	struct file_lease *lease = locks_alloc_lease();
+
+	if (!lease)
+		return NULL;
+	lease->fl_lmops = ops;
+	lease->c.flc_owner = owner;
+	lease->c.flc_file = file;
+	lease->c.flc_flags = FL_LEASE;
+	lease->c.flc_type = type;
+	return lease;
+}
+#define mattx_lease_operations lease_manager_operations
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define mattx_lock_context(inode) smp_load_acquire(&(inode)->i_flctx)
+#else
+#define mattx_lock_context(inode) locks_inode_context(inode)
 #endif
 
 /* The attributes of the request that a dump answers; the includer has net/genetlink.h. */

@@ -45,7 +45,8 @@ struct mattx_session {
 	u32 unacked_bytes; /* received since then */
 	u32 unacked_frames;
 	size_t queued_bytes;
-	wait_queue_head_t wait; /* the sender of the connection waits here */
+	wait_queue_head_t wait;	   /* the sender of the connection waits here */
+	wait_queue_head_t drained; /* mattx_link_drain() does */
 
 	/* statistics */
 	u64 bytes_in, bytes_out, frames_in, frames_out, frames_resent;

@@ -189,13 +189,32 @@ struct mattx_ioc_commit { /* ARM, COMMIT */
 /* An address range of the guest that is not plain anonymous memory. */
 struct mattx_range {
 	__u64 start, end;
-	__u32 kind; /* enum mattx_range_kind */
-	__u32 pad;
+	__u32 kind;   /* enum mattx_range_kind */
+	__u32 object; /* SHARED, KEPT, at home: number of its file; else 0 */
 };
 
 enum mattx_range_kind {
 	MATTX_RANGE_FILE = 1, /* was mapped from a file; the contents were sent */
 	MATTX_RANGE_VDSO = 2, /* vdso and its data pages */
+	MATTX_RANGE_SHARED =
+		3, /* shared at home, but with nobody: written back there */
+	MATTX_RANGE_KEPT = 4, /* the same, of a file that outlives the process */
+};
+
+/*
+ * Shared mappings of a process. LOOK: of one that runs, pid; GUARD: of the frozen one
+ * of this handle. ENOTUNIQ: one cannot move, and is told.
+ */
+struct mattx_ioc_shared {
+	__s32 pid;
+	__u32 pad;
+	__u64 from; /* in: where to begin; out: where the mapping begins */
+	char cause[MATTX_CAUSE_MAX]; /* out */
+};
+
+/* Where a mapping that is guarded has contents: the first of it in [start, end). */
+struct mattx_ioc_data {
+	__u64 start, end; /* in and out */
 };
 
 #define MATTX_IOC_MAGIC	  'X'
@@ -234,8 +253,13 @@ enum mattx_range_kind {
  * struct mattx_ioc_call[]: calls that thread tid makes one after the other until one
  * fails. Out: len of those that were made, the last one being the one that failed.
  */
-#define MATTX_IOC_CALLS	 _IOWR(MATTX_IOC_MAGIC, 21, struct mattx_ioc_buf)
-#define MATTX_IOC_MEMORY _IOWR(MATTX_IOC_MAGIC, 22, struct mattx_ioc_memory)
+#define MATTX_IOC_CALLS _IOWR(MATTX_IOC_MAGIC, 21, struct mattx_ioc_buf)
+/* Nobody else reaches its shared memory, nor will before it is back. GET_RANGES tells. */
+#define MATTX_IOC_LOOK	_IOWR(MATTX_IOC_MAGIC, 22, struct mattx_ioc_shared)
+#define MATTX_IOC_GUARD _IOWR(MATTX_IOC_MAGIC, 23, struct mattx_ioc_shared)
+#define MATTX_IOC_DATA \
+	_IOWR(MATTX_IOC_MAGIC, 24, struct mattx_ioc_data) /* or ENXIO */
+#define MATTX_IOC_MEMORY _IOWR(MATTX_IOC_MAGIC, 25, struct mattx_ioc_memory)
 
 /* ---------------------------------------------------------------- netlink */
 

@@ -304,6 +304,7 @@ int mattx_gang_thaw(struct mattx_gang *gang)
 		if (state != MATTX_GANG_FROZEN && state != MATTX_GANG_FREEZING &&
 		    state != MATTX_GANG_COMMITTING)
 			return -EINVAL;
+		mattx_guard_release(gang);
 	}
 	mattx_gang_order(gang, MATTX_THAW);
 	mattx_signal_release(gang);

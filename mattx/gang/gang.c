@@ -60,6 +60,7 @@ static void gang_release_work(struct work_struct *work)
 		mattx_hooks_put();
 	mattx_signals_free(&gang->inbox);
 	mattx_signals_free(&gang->shared);
+	mattx_store_free(gang);
 	if (gang->peer)
 		mattx_peer_put(gang->peer);
 	if (gang->pidns)
@@ -150,6 +151,11 @@ struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
 	INIT_WORK(&gang->release_work, gang_release_work);
 	INIT_LIST_HEAD(&gang->inbox);
 	INIT_LIST_HEAD(&gang->shared);
+	INIT_LIST_HEAD(&gang->guards);
+	INIT_LIST_HEAD(&gang->stores);
+	INIT_WORK(&gang->recall_work, mattx_guard_recall_work);
+	INIT_WORK(&gang->store_work, mattx_store_work);
+	INIT_WORK(&gang->flush_work, mattx_store_flush_work);
 	gang->since = ktime_get_boottime_ns();
 	spin_lock_irq(&table_lock);
 	list_add_tail(&gang->node, &all_gangs);
@@ -366,14 +372,19 @@ struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
 	return thread;
 }
 
-/* The last thread has left: nobody finds the gang any more. */
+/*
+ * The last thread has left: nobody finds the gang any more; but what its guest leaves in
+ * shared memory does.
+ */
 static void gang_ended(struct mattx_gang *gang)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&table_lock, flags);
-	hash_del(&gang->by_id);
+	if (list_empty_careful(&gang->guards))
+		hash_del(&gang->by_id);
 	spin_unlock_irqrestore(&table_lock, flags);
+	mattx_guard_ended(gang);
 	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
 	wake_up_all(&gang->wait);
 }
@@ -545,6 +556,25 @@ bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
 	spin_lock_irqsave(&gang->lock, flags);
 	for (i = 0; i < gang->nr_ranges && !hit; i++)
 		hit = start < gang->ranges[i].end && end > gang->ranges[i].start;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return hit;
+}
+
+bool mattx_guest_shared(struct mattx_gang *gang, unsigned long start,
+			unsigned long len, bool kept)
+{
+	u32 least = kept ? MATTX_RANGE_KEPT : MATTX_RANGE_SHARED;
+	unsigned long end = start + PAGE_ALIGN(len), flags;
+	bool hit = false;
+	unsigned int i;
+
+	if (!gang->shares)
+		return false;
+	spin_lock_irqsave(&gang->lock, flags);
+	for (i = 0; i < gang->nr_ranges && !hit; i++)
+		hit = gang->ranges[i].kind >= least &&
+		      (end < start || (start < gang->ranges[i].end &&
+				       end > gang->ranges[i].start));
 	spin_unlock_irqrestore(&gang->lock, flags);
 	return hit;
 }

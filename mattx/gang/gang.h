@@ -16,6 +16,8 @@
 #define MATTX_NO_CALL U32_MAX /* a cause that is no system call */
 
 struct file;
+struct inode;
+struct mattx_frame_stored;
 struct mattx_peer;
 struct mattx_thread;
 
@@ -128,6 +130,21 @@ struct mattx_gang {
 
 	struct mattx_range *ranges; /* under lock */
 	unsigned int nr_ranges;
+
+	/* home: guard.c */
+	struct list_head guards; /* struct mattx_guard; under lock; hold a reference */
+	bool recalled; /* somebody has asked for the memory; under lock */
+	bool sent;     /* the COMMIT went out: the host has been asked */
+	struct work_struct recall_work; /* holds a reference while queued */
+	struct list_head stores;	/* struct store, under lock: store.c */
+	size_t stored_bytes;		/* of them; under lock */
+	struct work_struct store_work;	/* holds a reference while queued */
+	/* host: store.c */
+	bool shares;	      /* has shared ranges */
+	bool owes;	      /* and has run with them: home waits for STORED */
+	struct mm_struct *mm; /* with RANGE_KEPT; holds mm_users */
+	struct mattx_frame_stored *last; /* of a guest that has ended */
+	struct work_struct flush_work;	 /* holds a reference while queued */
 
 	/* home: signals that the deputy receives, signal.c */
 	struct wait_queue_entry watch; /* on sighand->signalfd_wqh */
@@ -246,6 +263,14 @@ bool mattx_guest_special(struct mattx_gang *gang, unsigned long start,
 			 unsigned long len);
 
 /**
+ * mattx_guest_shared() - does it touch memory that is shared at home?
+ * @kept: of a file that outlives the process
+ * Context: process.
+ */
+bool mattx_guest_shared(struct mattx_gang *gang, unsigned long start,
+			unsigned long len, bool kept);
+
+/**
  * mattx_guest_set_range() - [start, end) is a file's mapping at home, or is no longer
  * Context: process, a guest's thread; may sleep. Both page aligned.
  */
@@ -258,6 +283,19 @@ void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
  */
 bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
 			unsigned long len);
+
+/* guard.c */
+
+/**
+ * mattx_guard_any() - is shared memory of it away?
+ * Context: any.
+ */
+bool mattx_guard_any(struct mattx_gang *gang);
+
+/**
+ * mattx_guard_has() - and is it that of this file? Context: process.
+ */
+bool mattx_guard_has(struct mattx_gang *gang, const struct inode *inode);
 
 /* body.c */
 

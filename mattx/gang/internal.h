@@ -5,6 +5,8 @@
 
 #include "gang.h"
 
+struct mattx_frame_exit;
+
 #define AWAIT_TIMEOUT \
 	(10 * HZ) /* far more than the way back from a call takes */
 
@@ -188,6 +190,29 @@ void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
 void mattx_core_work(struct callback_head *work);
 void mattx_core_stay(struct mattx_thread *thread);
 
+/* guard.c */
+int mattx_guard_look(struct mattx_ioc_shared *arg);
+int mattx_guard_take(struct mattx_gang *gang, struct mattx_ioc_shared *arg);
+int mattx_guard_data(struct mattx_gang *gang, struct mattx_ioc_data *arg);
+void mattx_guard_release(struct mattx_gang *gang);
+void mattx_guard_ended(struct mattx_gang *gang);
+void mattx_guard_release_ended(struct mattx_gang *gang);
+loff_t mattx_guard_seek(struct file *file, loff_t pos, int whence);
+void mattx_guard_recall(struct mattx_gang *gang);
+void mattx_guard_recall_work(struct work_struct *work);
+struct file *mattx_guard_file(struct mattx_gang *gang, u64 addr, u64 *len,
+			      loff_t *pos);
+
+/* store.c */
+int mattx_store_arm(struct mattx_gang *gang, struct task_struct *task);
+void mattx_store_end(struct mattx_gang *gang,
+		     const struct mattx_frame_exit *exit, bool tell);
+void mattx_store_flush_work(struct work_struct *work);
+int mattx_store_arrived(struct mattx_gang *gang, u16 type, const void *payload,
+			size_t len);
+void mattx_store_work(struct work_struct *work);
+void mattx_store_free(struct mattx_gang *gang);
+
 /* message.c */
 bool mattx_deputy_work(struct mattx_thread *thread);
 void mattx_deputy_serve(struct mattx_thread *thread);
@@ -196,5 +221,7 @@ int mattx_gang_arm(struct mattx_gang *gang, const struct mattx_ioc_commit *arm);
 int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit);
 void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 		       bool last);
+void mattx_deputy_end(struct mattx_gang *gang,
+		      const struct mattx_frame_exit *frame);
 
 #endif

@@ -50,18 +50,21 @@ static void send_aborted(struct mattx_peer *peer, u64 id, int error)
 /* ------------------------------------------------------------- arm, commit */
 
 /* The body is a process of its own name and user only now. */
-static void describe_guest(struct mattx_gang *gang)
+static int describe_guest(struct mattx_gang *gang)
 {
 	struct mattx_thread *leader = mattx_gang_leader(gang);
+	int err;
 
 	if (!leader)
-		return;
+		return -ESRCH;
 	get_task_comm(gang->comm, leader->task);
 	rcu_read_lock();
 	gang->uid =
 		from_kuid_munged(&init_user_ns, __task_cred(leader->task)->uid);
 	rcu_read_unlock();
+	err = mattx_store_arm(gang, leader->task);
 	mattx_thread_put(leader);
+	return err;
 }
 
 static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm)
@@ -76,8 +79,9 @@ static int arm_guest(struct mattx_gang *gang, const struct mattx_ioc_commit *arm
 	if (other || !arm->gang)
 		err = -EEXIST;
 	mattx_gang_put(other);
+	if (!err)
+		err = describe_guest(gang);
 	if (!err) {
-		describe_guest(gang);
 		mattx_gang_publish(gang, arm->gang, peer);
 		if (!mattx_gang_change(gang, MATTX_GANG_BODY, MATTX_GANG_ARMED))
 			err = -EINVAL;
@@ -150,9 +154,11 @@ static int commit_once(struct mattx_gang *gang)
 	if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_COMMITTING))
 		return -EINVAL;
 	gang->answer = -EINPROGRESS;
+	gang->sent = true;
 	err = gang->role == MATTX_ROLE_HOME ? send_commit_out(gang) :
 					      send_commit_home(gang);
 	if (err) {
+		gang->sent = false;
 		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
 		return err;
 	}
@@ -178,6 +184,8 @@ int mattx_gang_commit(struct mattx_gang *gang, struct mattx_ioc_commit *commit)
 	if (mattx_fault(MATTX_FAULT_COMMIT))
 		return -EIO;
 	if (gang->role == MATTX_ROLE_HOME) {
+		if (READ_ONCE(gang->recalled))
+			return -ETXTBSY;
 		peer = mattx_peer_get(commit->peer);
 		if (!peer)
 			return -ENOTCONN;
@@ -215,6 +223,8 @@ static void become_deputy(struct mattx_gang *gang)
 	list_for_each_entry(thread, &gang->threads, node)
 		wake_up(&thread->wait);
 	spin_unlock_irq(&gang->lock);
+	if (READ_ONCE(gang->recalled))
+		mattx_guard_recall(gang);
 	pr_info("PID %d (%s) has moved to node %s\n", pid_nr(gang->pid),
 		gang->comm, mattx_peer_name(gang->peer));
 }
@@ -339,7 +349,7 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 	if (thread->tid == gang->tgid)
 		gang->leader_code = task->exit_code;
 	spin_unlock_irqrestore(&gang->lock, flags);
-	if (gang->silent || !gang->id || !gang->peer)
+	if (!gang->id || !gang->peer || (gang->silent && !gang->owes))
 		return;
 	if (gang->role == MATTX_ROLE_HOME) {
 		if (last)
@@ -358,9 +368,13 @@ void mattx_report_exit(struct mattx_thread *thread, struct task_struct *task,
 		mattx_usage_add(&usage, task);
 	}
 	mattx_usage_pack(&usage, frame.usage);
-	mattx_link_send(gang->peer,
-			last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
-			gang->id, &frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
+	if (last && gang->owes)
+		mattx_store_end(gang, &frame, !gang->silent);
+	else if (!gang->silent)
+		mattx_link_send(gang->peer,
+				last ? MATTX_F_GANG_EXIT : MATTX_F_THREAD_EXIT,
+				gang->id, &frame, sizeof(frame), NULL, 0,
+				GFP_ATOMIC);
 }
 
 void mattx_guest_unborn(struct mattx_gang *gang, s32 tid)
@@ -378,10 +392,26 @@ static bool is_deputy(struct mattx_gang *gang)
 }
 
 static void on_exit_frame(struct mattx_gang *gang, u16 type,
+			  const struct mattx_frame_exit *f);
+
+/**
+ * mattx_deputy_end() - the guest has ended, and what it left is at home
+ * Context: process.
+ */
+void mattx_deputy_end(struct mattx_gang *gang,
+		      const struct mattx_frame_exit *frame)
+{
+	on_exit_frame(gang, MATTX_F_GANG_EXIT, frame);
+}
+
+static void on_exit_frame(struct mattx_gang *gang, u16 type,
 			  const struct mattx_frame_exit *f)
 {
 	struct mattx_thread *thread;
 
+	/* it will not come home any more, whatever is ready for it */
+	if (gang->role == MATTX_ROLE_HOME && type == MATTX_F_GANG_EXIT)
+		mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_DEPUTY);
 	if (!is_deputy(gang))
 		return;
 	if (type == MATTX_F_GANG_EXIT) {
@@ -450,6 +480,7 @@ static void on_commit_out(struct mattx_peer *peer, struct mattx_gang *gang,
 		mattx_stop_adopt(gang, sig);
 	gang->since = ktime_get_boottime_ns();
 	gang->silent = false;
+	gang->owes = gang->shares;
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
 	mattx_gang_order(gang, MATTX_AWAKEN);
 	pr_info("PID %d (%s) has come from node %s, where it is PID %d\n",
@@ -497,6 +528,7 @@ static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
 	}
 	gang->silent = true;
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
+	mattx_guard_release(gang);
 	mattx_gang_order(gang, MATTX_AWAKEN);
 	pr_info("PID %d (%s) has come home from node %s\n", pid_nr(gang->pid),
 		gang->comm, mattx_peer_name(peer));
@@ -505,11 +537,12 @@ static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
 static void on_committed(struct mattx_gang *gang)
 {
 	if (READ_ONCE(gang->state) != MATTX_GANG_COMMITTING)
-		return;
+		return; /* home: killed meanwhile; the guest's STORED will come */
 	if (gang->role == MATTX_ROLE_HOME) {
 		become_deputy(gang);
 	} else {
 		gang->silent = true;
+		gang->owes = false; /* home has it all */
 		mattx_gang_kill(gang);
 	}
 	WRITE_ONCE(gang->answer, 0);
@@ -521,6 +554,8 @@ static void on_aborted(struct mattx_gang *gang, const void *payload, size_t len)
 	const struct mattx_frame_error *frame = payload;
 	int error = len == sizeof(*frame) ? le32_to_cpu(frame->error) : EPROTO;
 
+	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD)
+		mattx_guard_release(gang); /* killed meanwhile, and never left */
 	if (READ_ONCE(gang->state) != MATTX_GANG_COMMITTING)
 		return;
 	if (error <= 0 || error > MAX_ERRNO)
@@ -592,6 +627,17 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 		if (is_deputy(gang))
 			mattx_stop_end(gang);
 		break;
+	case MATTX_F_RECALL:
+		if (gang->role == MATTX_ROLE_HOST)
+			mattx_gang_ask_home(gang, MATTX_NO_CALL,
+					    "its shared memory is asked for");
+		break;
+	case MATTX_F_STORE:
+	case MATTX_F_STORED:
+		if (mattx_store_arrived(gang, type, payload, len))
+			pr_warn_ratelimited("node %s sent a malformed store\n",
+					    mattx_peer_name(peer));
+		break;
 	case MATTX_F_THREAD_EXIT:
 	case MATTX_F_GANG_EXIT:
 		if (len == sizeof(struct mattx_frame_exit))
@@ -608,8 +654,12 @@ static int lose(struct mattx_gang *gang, void *arg)
 {
 	struct mattx_peer *peer = arg;
 
-	if (gang->peer != peer || READ_ONCE(gang->state) == MATTX_GANG_DEAD)
+	if (gang->peer != peer)
 		return 0;
+	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD) {
+		mattx_guard_release(gang);
+		return 0;
+	}
 	if (gang->role == MATTX_ROLE_HOME &&
 	    READ_ONCE(gang->state) == MATTX_GANG_COMMITTING) {
 		/* its copy there is dead and has done nothing through us */
@@ -623,7 +673,9 @@ static int lose(struct mattx_gang *gang, void *arg)
 		pid_nr(gang->pid), gang->comm, mattx_peer_name(peer),
 		gang->role == MATTX_ROLE_HOME ? "where it ran" : "its home");
 	gang->silent = true;
+	gang->owes = false;
 	mattx_gang_kill(gang);
+	mattx_guard_release(gang);
 	return 0;
 }
 
@@ -634,7 +686,8 @@ void mattx_gang_peer_lost(struct mattx_peer *peer)
 
 static int is_shared(struct mattx_gang *gang, void *arg)
 {
-	return gang->peer == arg && READ_ONCE(gang->state) != MATTX_GANG_DEAD;
+	return gang->peer == arg && (READ_ONCE(gang->state) != MATTX_GANG_DEAD ||
+				     !list_empty_careful(&gang->guards));
 }
 
 bool mattx_gang_shared(const struct mattx_peer *peer)

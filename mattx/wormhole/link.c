@@ -112,6 +112,7 @@ void mattx_session_init(struct mattx_session *session)
 	spin_lock_init(&session->lock);
 	INIT_LIST_HEAD(&session->queue);
 	init_waitqueue_head(&session->wait);
+	init_waitqueue_head(&session->drained);
 }
 
 static int queue_packet(struct mattx_peer *peer, u16 type, u64 gang,
@@ -207,7 +208,17 @@ static bool acknowledged(struct mattx_session *s, u64 ack)
 	}
 	spin_unlock_irqrestore(&s->lock, flags);
 	drop_list(&done);
+	if (wq_has_sleeper(&s->drained))
+		wake_up_all(&s->drained);
 	return true;
+}
+
+void mattx_link_drain(struct mattx_peer *peer, size_t bytes)
+{
+	struct mattx_session *s = &peer->session;
+
+	wait_event_idle(s->drained, READ_ONCE(s->queued_bytes) <= bytes ||
+					    READ_ONCE(s->ended));
 }
 
 /* ------------------------------------------------------------ connection */
@@ -954,6 +965,7 @@ void mattx_session_end(struct mattx_peer *peer)
 	list_splice_init(&s->queue, &drop);
 	spin_unlock_irqrestore(&s->lock, flags);
 	mutex_unlock(&peer->door);
+	wake_up_all(&s->drained);
 	drop_list(&drop);
 	/* a connection that broke by itself may have scheduled it */
 	if (cancel_work_sync(&peer->reaper))

@@ -49,4 +49,12 @@ int mattx_link_send(struct mattx_peer *peer, u16 type, u64 gang,
 		    const void *head, size_t head_len, const void *data,
 		    size_t data_len, gfp_t gfp);
 
+/**
+ * mattx_link_drain() - wait until no more than so many bytes wait for the network
+ *
+ * Context: a kernel thread, no lock held; sleeps for as long as the link is down, until
+ * the session ends.
+ */
+void mattx_link_drain(struct mattx_peer *peer, size_t bytes);
+
 #endif

@@ -9,6 +9,10 @@
  * home and what it has written goes into the file's own mapping there. A private mapping
  * need not show what is written to the file later, so its contents may be copied.
  *
+ * Memory that is shared at home, but with nobody, came along as private memory. What
+ * would show the difference (it is unmapped, moved, protected, dropped, or has to be in
+ * its file now) goes home.
+ *
  * Shared mappings, huge pages, and what is too large to be copied at once go home.
  */
 #include <linux/mm.h>
@@ -29,6 +33,8 @@
 #define HARMLESS \
 	(MAP_DENYWRITE | MAP_EXECUTABLE | MAP_NORESERVE | MAP_STACK | \
 	 MAP_POPULATE | MAP_NONBLOCK)
+
+#define OVER_SHARED "over a shared mapping"
 
 /* What home says of a range in which the stub or somebody's buffer lies. */
 #define IN_THE_WAY (-EBUSY)
@@ -94,6 +100,13 @@ static bool is_special(struct mattx_thread *thread, unsigned long start,
 	if (!len || start + len < start)
 		return false;
 	return mattx_guest_special(thread->gang, start, PAGE_ALIGN(len));
+}
+
+/* Shared at home with nobody, so that it could come along. */
+static bool is_shared(struct mattx_thread *thread, unsigned long start,
+		      unsigned long len)
+{
+	return len && mattx_guest_shared(thread->gang, start, len, false);
 }
 
 /* ------------------------------------------------- which calls are served */
@@ -229,6 +242,8 @@ static long do_mmap_file(struct mattx_thread *thread, const struct pt_regs *regs
 
 	if (m.flags & MAP_FIXED_NOREPLACE)
 		m.flags |= MAP_FIXED;
+	if (!obstacle && m.flags & MAP_FIXED && is_shared(thread, m.addr, m.len))
+		obstacle = OVER_SHARED;
 	if (obstacle)
 		return mattx_go_home(thread, __NR_mmap, obstacle);
 	ret = map_file(thread, &m);
@@ -243,6 +258,9 @@ static long do_mmap_file(struct mattx_thread *thread, const struct pt_regs *regs
 static long map_over(struct mattx_thread *thread, const struct pt_regs *regs)
 {
 	long ret;
+
+	if (is_shared(thread, regs->di, regs->si))
+		return mattx_go_home(thread, __NR_mmap, OVER_SHARED);
 
 	ret = at_home(thread, __NR_mmap, regs->di, regs->si, regs->dx,
 		      regs->r10 & (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS |
@@ -287,6 +305,8 @@ MATTX_HANDLER(mattx_do_range)
 
 	if (!is_special(thread, regs->di, regs->si))
 		return mattx_call_here(nr, regs);
+	if (is_shared(thread, regs->di, regs->si))
+		return mattx_go_home(thread, nr, "a shared mapping");
 	ret = at_home(thread, nr, regs->di, regs->si, regs->dx, 0, 0, 0);
 	if (ret == IN_THE_WAY || ret == -ENOMEM)
 		return mattx_go_home(thread, nr, "a mapping of a file");
@@ -336,10 +356,24 @@ MATTX_HANDLER(mattx_do_madvise)
 	case MADV_FREE:
 	case MADV_REMOVE:
 		return not_special(thread, regs);
+	case MADV_WIPEONFORK: /* not for shared memory */
+		if (is_shared(thread, regs->di, regs->si))
+			return mattx_go_home(thread, number(regs),
+					     "a shared mapping");
+		return mattx_call_here(number(regs), regs);
 	case MADV_HWPOISON:
 	case MADV_SOFT_OFFLINE:
 		return mattx_go_home(thread, number(regs), "this advice");
 	default:
 		return mattx_call_here(number(regs), regs);
 	}
+}
+
+/* Who waits for the file to have it cannot be away. */
+MATTX_HANDLER(mattx_do_msync)
+{
+	if (regs->dx & MS_SYNC && regs->si &&
+	    mattx_guest_shared(thread->gang, regs->di, regs->si, true))
+		return mattx_go_home(thread, number(regs), "a shared mapping");
+	return mattx_call_here(number(regs), regs);
 }

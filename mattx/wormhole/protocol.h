@@ -39,6 +39,11 @@ enum mattx_frame_type {
 	MATTX_F_STOPPED =
 		39, /* host to home: group stop; struct mattx_frame_exit, code = signal */
 	MATTX_F_CONTINUED = 40, /* host to home */
+	MATTX_F_RECALL = 41, /* home to host: somebody asks for its shared memory */
+	/* host to home, of a guest that has ended */
+	MATTX_F_STORE =
+		42, /* struct mattx_frame_store and contents, or none: zeroes */
+	MATTX_F_STORED = 43, /* struct mattx_frame_stored; in place of GANG_EXIT */
 };
 
 struct mattx_frame {
@@ -74,7 +79,8 @@ struct mattx_frame_call {
 
 enum {
 	MATTX_REPLY_REGULAR = 1, /* argument 0 is a descriptor of a regular file */
-	MATTX_REPLY_NOT_MADE = 2,  /* ret says why no system call was made */
+	/* ret says why no system call was made; EBUSY: for memory that is away */
+	MATTX_REPLY_NOT_MADE = 2,
 	MATTX_REPLY_NOT_BEGUN = 4, /* interrupted before: to be made again */
 };
 
@@ -113,5 +119,18 @@ struct mattx_frame_exit {
 	__le32 code; /* wait status as the kernel keeps it: code << 8 | signal */
 	__le64 usage[7]; /* as struct mattx_usage: since it began, not since it left */
 };
+
+/* What shared memory, of a file that is kept, has in [addr, addr + len). */
+struct mattx_frame_store {
+	__le64 addr, len;
+};
+
+struct mattx_frame_stored {
+	struct mattx_frame_exit exit;
+	__le32 tell; /* 1: home does not know yet that it has ended */
+	__le32 pad;
+};
+
+#define MATTX_STORE_MAX (64u << 10) /* bytes of contents in one STORE */
 
 #endif

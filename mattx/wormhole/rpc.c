@@ -246,7 +246,9 @@ long mattx_call_once(struct mattx_request *rq)
 
 	switch (round_trip(rq, &ret)) {
 	case TRIP_HOME:
-		return mattx_go_home(rq->thread, rq->nr, "its arguments");
+		return mattx_go_home(rq->thread, rq->nr,
+				     ret == -EBUSY ? "its shared memory" :
+						     "its arguments");
 	case TRIP_LOST:
 		if (!fatal_signal_pending(current))
 			return wait_for_death();

@@ -90,6 +90,29 @@ long mattx_wait_restart(struct restart_block *block);
 struct mattx_regs;
 void mattx_wait_rewind(struct mattx_regs *regs, u32 nr, s64 left);
 
+/* reach.c */
+
+/**
+ * mattx_reach_denied() - would this call reach shared memory that is away?
+ * @args: of the call
+ * Context: current is the deputy's thread; may sleep.
+ */
+bool mattx_reach_denied(struct mattx_thread *thread, u32 nr, const u64 *args);
+
+/**
+ * mattx_reach_message() - does it hand descriptors to somebody?
+ * @vec: address of its struct msghdr, or of @n struct mmsghdr
+ * Context: as above; @vec lies in the thread's buffer.
+ */
+bool mattx_reach_message(struct mattx_thread *thread, u32 nr, unsigned long vec,
+			 unsigned int n);
+
+/**
+ * mattx_reach_refused() - has an open() failed because the memory is away?
+ * Context: any.
+ */
+bool mattx_reach_refused(struct mattx_thread *thread, u32 nr, long ret);
+
 /* serve.c */
 int mattx_serve_init(void);
 void mattx_serve_exit(void);

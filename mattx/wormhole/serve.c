@@ -38,6 +38,7 @@ struct served {
 	u64 args[6]; /* as they came */
 	void *payload;
 	bool started; /* under the thread's lock */
+	bool denied;  /* it reaches memory that is away with the guest */
 	long ret;
 	struct work_struct work; /* answers where that cannot be done at once */
 };
@@ -95,8 +96,12 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 {
 	struct served *s = container_of(job, struct served, job);
 	struct mattx_layout *layout = &s->layout;
+	int ret;
 
 	if (is_in_the_way(thread, s))
+		return -EBUSY;
+	s->denied = mattx_reach_denied(thread, job->nr, s->args);
+	if (s->denied)
 		return -EBUSY;
 	if (layout->total) {
 		layout->base = mattx_body_scratch(thread, layout->total);
@@ -104,9 +109,16 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 			return -ENOMEM;
 		layout->base += layout->shift;
 	}
+	ret = mattx_layout_build(layout, job->args);
+	if (ret)
+		return ret;
+	s->denied =
+		mattx_reach_message(thread, job->nr, job->args[1], job->args[2]);
+	if (s->denied)
+		return -EBUSY;
 	mattx_count_served(job->nr);
 	WRITE_ONCE(s->started, true);
-	return mattx_layout_build(layout, job->args);
+	return 0;
 }
 
 static u32 reply_flags(const struct served *s)
@@ -140,7 +152,9 @@ static void served_reply(struct served *s, long ret)
 
 	if (ret < 0) {
 		send_reply(s->peer, s->gang, s->call, ret,
-			   not_begun(ret) ? MATTX_REPLY_NOT_BEGUN : 0);
+			   s->denied	  ? MATTX_REPLY_NOT_MADE :
+			   not_begun(ret) ? MATTX_REPLY_NOT_BEGUN :
+					    0);
 		return;
 	}
 	packet = mattx_layout_collect(&s->layout, ret, sizeof(*reply), &len);
@@ -160,6 +174,11 @@ static void served_done(struct mattx_thread *thread, struct mattx_job *job,
 {
 	struct served *s = container_of(job, struct served, job);
 
+	/* an open() that must not wait for its own process */
+	if (mattx_reach_refused(thread, job->nr, ret)) {
+		s->denied = true;
+		ret = -EBUSY;
+	}
 	if (current != thread->task || current->flags & PF_EXITING) {
 		s->ret = ret;
 		queue_work(serve_wq, &s->work);

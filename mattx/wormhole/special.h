@@ -59,6 +59,7 @@ MATTX_HANDLER(mattx_do_mmap);  /* mapping.c */
 MATTX_HANDLER(mattx_do_range); /* argument 0 and 1: a range */
 MATTX_HANDLER(mattx_do_mremap);
 MATTX_HANDLER(mattx_do_madvise);
+MATTX_HANDLER(mattx_do_msync);
 
 MATTX_HANDLER(mattx_do_clone); /* thread.c */
 MATTX_HANDLER(mattx_do_clone3);

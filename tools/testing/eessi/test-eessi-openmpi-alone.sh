@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # An MPI job of one process, with Open MPI's default transports.
 # timeout: 900
-# open: Open MPI maps a shared, writable file in /dev/shm, and such mappings do not move
 
 . "$(dirname "$0")/mpi.sh"
 

@@ -4,10 +4,9 @@
  *
  *	odd REASON
  *
- * memory, files, handlers: shared with a child; shared: a writable shared
- * mapping; sysv: such a segment; device; hugetlb; key: protection key; sealed; guard:
- * pages made by madvise(2); userfault; seccomp; uring; signalfd; leader: its first
- * thread has ended; deadline; traced: by its own child.
+ * memory, files, handlers, shared (a mapping): with a child; sysv: such a segment; device;
+ * hugetlb; key: protection key; sealed; guard: pages made by madvise(2); userfault; seccomp;
+ * uring; signalfd; leader: its first thread has ended; deadline; traced: by its own child.
  */
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -67,9 +66,12 @@ static void *map(int prot, int flags, int fd)
 	return p;
 }
 
+/* With a child. */
 static void map_shared(void)
 {
 	*(char *)map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1) = 1;
+	if (!fork())
+		child_main(NULL);
 }
 
 static void attach_sysv(void)

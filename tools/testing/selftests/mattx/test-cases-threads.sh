@@ -13,9 +13,11 @@ try_case A17 stopped-child
 try_case A21 fork-advice
 try_case A22 big-reservation
 try_case A23 mapped-deleted-file
-try_refused A23s mapped-deleted-file "shared and writable"
+try_case A23m mapped-deleted-file
+try_case A23s mapped-deleted-file
 try_case A28 no-false-owner-death
-try_refused A28s no-false-owner-death "shared and writable"
+try_case A28m no-false-owner-death
+try_refused A28s no-false-owner-death "shared with process"
 try_case A30 "clean-refusals, real-time class"
 try_case A32 join-across
 try_case A33 fork-with-pool

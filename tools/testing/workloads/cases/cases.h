@@ -66,11 +66,13 @@ const char *case_file(const char *name);
 	X(A21, fork_advice) \
 	X(A22, big_reservation) \
 	X(A23, mapped_deleted_file) \
+	X(A23m, mapped_deleted_file_moves) \
 	X(A23s, mapped_deleted_file_shared) \
 	X(A24, exactly_once_output) \
 	X(A25, vdso_in_flight) \
 	X(A26, proc_self_fd) \
 	X(A28, no_false_owner_death) \
+	X(A28m, no_false_owner_death_moves) \
 	X(A28s, no_false_owner_death_shared) \
 	X(A29, inotify_quiet) \
 	X(A30, clean_refusals) \

@@ -185,6 +185,33 @@ static int take_turns(struct common *c)
 	return 0;
 }
 
+/* The other process has ended; the memory that it shared is ours alone. */
+void A28m_no_false_owner_death_moves(void)
+{
+	struct common *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int turns = 0;
+	bool more;
+	pid_t pid;
+
+	if (!check(c != MAP_FAILED))
+		return;
+	set_up_robust(&c->mutex, true);
+	pid = fork();
+	if (!pid)
+		_exit(take_turns(c));
+	wait_count(&c->turns, 10, "the other's turns");
+	c->stop = 1;
+	check_exit(pid, 0);
+	turns = c->turns;
+	do {
+		check_eq(pthread_mutex_lock(&c->mutex), 0);
+		more = moved();
+		check_eq(c->turns++, turns++);
+		check_eq(pthread_mutex_unlock(&c->mutex), 0);
+	} while (more);
+}
+
 /* The other process stays where it is; it must never think that we died. */
 void A28s_no_false_owner_death_shared(void)
 {

@@ -137,6 +137,29 @@ void A23_mapped_deleted_file(void)
 	} while (more);
 }
 
+/* The shared window is the only one. */
+void A23m_mapped_deleted_file_moves(void)
+{
+	int fd = make_file(), round = 0;
+	char *mine = map_file(fd, MAP_PRIVATE),
+	     *shared = map_file(fd, MAP_SHARED);
+	bool more;
+	size_t i;
+
+	must(close(fd));
+	check_private(mine, round++);
+	do {
+		shared[round % PAGES * PAGE + 9] = round;
+		more = moved();
+		check_private(mine, round);
+		check_eq(shared[round % PAGES * PAGE + 9], (char)round);
+		for (i = 0; i < PAGES; i++)
+			check_eq(shared[i * PAGE], 'a' + i);
+		round++;
+	} while (more);
+}
+
+/* There are two, and both are the same memory. */
 void A23s_mapped_deleted_file_shared(void)
 {
 	int fd = make_file(), round = 0;

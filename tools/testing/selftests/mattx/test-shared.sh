@@ -4,6 +4,7 @@
 # its file meanwhile waits until it is back; whatever the end, the file has it all.
 # timeout: 900
 # debug: yes
+# shellcheck disable=SC2317
 
 . "$(dirname "$0")/lib.sh"
 

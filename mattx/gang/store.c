@@ -253,10 +253,12 @@ static ssize_t move_bytes(struct file *file, void *buf, size_t len, loff_t pos,
 	iocb.ki_flags &= ~(IOCB_APPEND | IOCB_DIRECT);
 	iocb.ki_pos = pos;
 	iov_iter_kvec(&iter, write ? ITER_SOURCE : ITER_DEST, &vec, 1, len);
+	if (!file->f_op->read_iter || !file->f_op->write_iter)
+		return -EINVAL;
 	if (!write)
-		return vfs_iocb_iter_read(file, &iocb, &iter);
+		return file->f_op->read_iter(&iocb, &iter);
 	file_start_write(file);
-	ret = vfs_iocb_iter_write(file, &iocb, &iter);
+	ret = file->f_op->write_iter(&iocb, &iter);
 	file_end_write(file);
 	return ret;
 }

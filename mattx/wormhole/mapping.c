@@ -347,6 +347,8 @@ MATTX_HANDLER(mattx_do_mremap)
 
 MATTX_HANDLER(mattx_do_madvise)
 {
+	long ret;
+
 	switch ((s32)regs->dx) {
 	case MADV_GUARD_INSTALL:
 	case MADV_GUARD_REMOVE:
@@ -361,6 +363,11 @@ MATTX_HANDLER(mattx_do_madvise)
 			return mattx_go_home(thread, number(regs),
 					     "a shared mapping");
 		return mattx_call_here(number(regs), regs);
+	case MADV_WILLNEED: /* a kernel without swap expects a file */
+		ret = mattx_call_here(number(regs), regs);
+		return ret == -EBADF && is_special(thread, regs->di, regs->si) ?
+			       0 :
+			       ret;
 	case MADV_HWPOISON:
 	case MADV_SOFT_OFFLINE:
 		return mattx_go_home(thread, number(regs), "this advice");

@@ -16,6 +16,7 @@
 #include <linux/uaccess.h>
 #include "fault.h"
 #include "gang/internal.h"
+#include "ghost/set.h"
 #include "main.h"
 #include "memory.h"
 #include "wormhole/hooks.h"
@@ -189,6 +190,12 @@ static int freeze_guest(struct mattx_gang *gang, struct mattx_ioc_freeze *arg)
 		return -EINVAL;
 	}
 	err = mattx_gang_freeze(gang, gang->pid, arg->timeout_ms, arg->cause);
+	if (!err) {
+		err = mattx_sets_sync(gang);
+		if (err)
+			strscpy(arg->cause, "home does not answer",
+				sizeof(arg->cause));
+	}
 	if (err)
 		mattx_gang_thaw(gang);
 	else

@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
+#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/restart_block.h>
 #include <linux/rseq.h>
@@ -18,6 +19,7 @@
 #include <linux/signal.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 #include <asm/msr.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 #include <linux/filelock.h>
@@ -71,6 +73,40 @@ static inline bool mattx_peek_ax(struct task_struct *task, long *ax)
 	rcu_read_unlock();
 	return stack;
 }
+
+/*
+ * mattx_fput_now() - fput() that has released the file, if it was the last, on return
+ *
+ * fput() leaves that to the task's way to user mode, which for a thread in the park is
+ * far. Context: process; sleeps.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+struct mattx_fput {
+	struct work_struct work;
+	struct file *file;
+};
+
+static inline void mattx_fput_work(struct work_struct *work)
+{
+	__fput_sync(container_of(work, struct mattx_fput, work)->file);
+}
+
+/* Only a kernel thread may do it. */
+static inline void mattx_fput_now(struct file *file)
+{
+	struct mattx_fput put = { .file = file };
+
+	INIT_WORK_ONSTACK(&put.work, mattx_fput_work);
+	queue_work(system_unbound_wq, &put.work);
+	flush_work(&put.work);
+	destroy_work_on_stack(&put.work);
+}
+#else
+static inline void mattx_fput_now(struct file *file)
+{
+	__fput_sync(file);
+}
+#endif
 
 /* futex_wait(2), which the headers of older kernels do not know */
 #define MATTX_NR_FUTEX_WAIT 455

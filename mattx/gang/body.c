@@ -533,7 +533,8 @@ static bool all_parked(struct mattx_gang *gang)
 	spin_lock_irq(&gang->lock);
 	all = gang->nr_threads;
 	list_for_each_entry(thread, &gang->threads, node)
-		all = all && test_bit(MATTX_T_PARKED, &thread->flags);
+		all = all && test_bit(MATTX_T_PARKED, &thread->flags) &&
+		      list_empty_careful(&thread->jobs);
 	spin_unlock_irq(&gang->lock);
 	return all;
 }

@@ -26,6 +26,8 @@
 #include <linux/tracepoint.h>
 #include "internal.h"
 #include "../compat.h"
+#include "../ghost/set.h"
+#include "../ghost/watch.h"
 #include "../main.h"
 #include "../netlink.h"
 #include "../wormhole/hooks.h"
@@ -58,6 +60,8 @@ static void gang_release_work(struct work_struct *work)
 
 	if (gang->hooked)
 		mattx_hooks_put();
+	mattx_watch_free(gang);
+	mattx_sets_free(gang);
 	mattx_signals_free(&gang->inbox);
 	mattx_signals_free(&gang->shared);
 	mattx_store_free(gang);
@@ -384,6 +388,7 @@ static void gang_ended(struct mattx_gang *gang)
 	if (list_empty_careful(&gang->guards))
 		hash_del(&gang->by_id);
 	spin_unlock_irqrestore(&table_lock, flags);
+	mattx_watch_end_soon(gang);
 	mattx_guard_ended(gang);
 	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
 	wake_up_all(&gang->wait);

@@ -19,6 +19,8 @@ struct file;
 struct inode;
 struct mattx_frame_stored;
 struct mattx_peer;
+struct mattx_sets;
+struct mattx_watches;
 struct mattx_thread;
 
 /**
@@ -162,6 +164,9 @@ struct mattx_gang {
 	void *sending;		 /* what the warden is sending on; under lock */
 	struct list_head shared; /* to be queued for the process at AWAKEN */
 
+	struct mattx_watches *watches; /* home: ghost/watch.c; set once, ours */
+	struct mattx_sets *sets;       /* host: ghost/set.c; the same */
+
 	u32 want_nr; /* call that asked to go home, or MATTX_NO_CALL; under lock */
 	char want_cause[MATTX_CAUSE_MAX]; /* why; empty: it did not ask; under lock */
 	int answer;	 /* to our commit: 0 or negative errno */
@@ -190,6 +195,9 @@ struct mattx_gang *mattx_gang_find(struct mattx_peer *peer, u64 id);
  * Context: any. Return: a reference or NULL.
  */
 struct mattx_thread *mattx_gang_thread(struct mattx_gang *gang, s32 tid);
+
+/* Return: some thread, with a reference, or NULL. Context: any. */
+struct mattx_thread *mattx_gang_any(struct mattx_gang *gang);
 struct mattx_thread *mattx_thread_hold(struct mattx_thread *thread);
 void mattx_thread_put(struct mattx_thread *thread);
 

@@ -63,8 +63,6 @@ struct mattx_thread *mattx_thread_add(struct mattx_gang *gang,
 /* Ends membership; the last thread's leaving ends the gang. Any context. Return: was it the last? */
 bool mattx_thread_remove(struct mattx_thread *thread);
 struct mattx_thread *mattx_thread_find(struct task_struct *task);
-/* Return: some thread, with a reference, or NULL. */
-struct mattx_thread *mattx_gang_any(struct mattx_gang *gang);
 u32 mattx_gang_peer_id(struct mattx_gang *gang);
 struct mattx_thread *mattx_gang_leader(struct mattx_gang *gang);
 int mattx_gang_open(struct mattx_gang **res, u64 id, enum mattx_gang_role role);

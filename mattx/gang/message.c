@@ -17,6 +17,7 @@
 #include "internal.h"
 #include "../compat.h"
 #include "../fault.h"
+#include "../ghost/watch.h"
 #include "../main.h"
 #include "../netlink.h"
 #include "../wormhole/link.h"
@@ -527,6 +528,7 @@ static void on_commit_home(struct mattx_peer *peer, struct mattx_gang *gang,
 		return;
 	}
 	gang->silent = true;
+	mattx_watch_end(gang);
 	send_plain(peer, MATTX_F_COMMITTED, gang->id);
 	mattx_guard_release(gang);
 	mattx_gang_order(gang, MATTX_AWAKEN);

@@ -115,8 +115,8 @@ void mattx_session_init(struct mattx_session *session)
 	init_waitqueue_head(&session->drained);
 }
 
-static int queue_packet(struct mattx_peer *peer, u16 type, u64 gang,
-			struct mattx_packet *packet, size_t len)
+int mattx_link_queue(struct mattx_peer *peer, u16 type, u64 gang,
+		     struct mattx_packet *packet, size_t len)
 {
 	struct mattx_session *s = &peer->session;
 	unsigned long flags;
@@ -149,7 +149,7 @@ static int queue_packet(struct mattx_peer *peer, u16 type, u64 gang,
 int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
 		      struct mattx_packet *packet, size_t len)
 {
-	int err = queue_packet(peer, type, gang, packet, len);
+	int err = mattx_link_queue(peer, type, gang, packet, len);
 
 	if (!err)
 		wake_up(&peer->session.wait);
@@ -512,7 +512,7 @@ static void push_now(struct mattx_peer *peer)
 int mattx_link_submit_now(struct mattx_peer *peer, u16 type, u64 gang,
 			  struct mattx_packet *packet, size_t len)
 {
-	int err = queue_packet(peer, type, gang, packet, len);
+	int err = mattx_link_queue(peer, type, gang, packet, len);
 
 	if (!err)
 		push_now(peer);

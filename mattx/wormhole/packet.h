@@ -43,6 +43,13 @@ int mattx_link_submit(struct mattx_peer *peer, u16 type, u64 gang,
 		      struct mattx_packet *packet, size_t len);
 
 /**
+ * mattx_link_queue() - the same; the caller submits another packet at once
+ * Context: any. Return: 0 or -ESHUTDOWN.
+ */
+int mattx_link_queue(struct mattx_peer *peer, u16 type, u64 gang,
+		     struct mattx_packet *packet, size_t len);
+
+/**
  * mattx_link_submit_now() - the same, for a call or reply that somebody waits for
  *
  * Written by the caller when that needs no waiting. Context: process, may sleep, but

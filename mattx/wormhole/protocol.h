@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define MATTX_PROTO_MAGIC   0x5874614du /* "MatX" */
-#define MATTX_PROTO_VERSION 1
+#define MATTX_PROTO_VERSION 2
 #define MATTX_FRAME_MAX \
 	(32u << 20) /* bytes of payload; larger transfers are split */
 
@@ -26,6 +26,17 @@ enum mattx_frame_type {
 	MATTX_F_CALL = 16,  /* host to home: struct mattx_frame_call and data */
 	MATTX_F_REPLY = 17, /* home to host: struct mattx_frame_reply and data */
 	MATTX_F_CANCEL = 18, /* host to home: the thread of call ID has a signal */
+	/* about readiness: ghost/ */
+	MATTX_F_SET = 19, /* host to home: struct mattx_frame_set; REPLY answers */
+	MATTX_F_ITEMS =
+		20, /* home to host: struct mattx_frame_items, before its REPLY */
+	MATTX_F_READY = 21, /* home to host: struct mattx_wire_ready[] */
+	MATTX_F_GONE = 22,  /* home to host: struct mattx_frame_gone */
+	MATTX_F_LOOK = 23, /* host to home: struct mattx_frame_watch: READY answers */
+	MATTX_F_MUTE =
+		24, /* host to home: struct mattx_frame_watch: nobody listens */
+	MATTX_F_PACE =
+		25, /* host to home: MATTX_READY_PACE frames READY were taken */
 	/* about gangs: gang/message.c */
 	MATTX_F_COMMIT =
 		32, /* the sender's copy has stopped, yours is the live one */
@@ -89,13 +100,90 @@ struct mattx_frame_reply {
 	__le64 call;
 	__le64 ret; /* as the kernel's function returned it: -ERESTARTSYS too */
 	__le32 flags;
-	__le32 pad;
+	__le32 watch; /* epoll_ctl: that of the descriptor, 0: there is none */
 };
 
 struct mattx_frame_cancel {
 	__le64 call;
 	__le32 tid;
 	__le32 pad;
+};
+
+/*
+ * A watch is home's view of one descriptor number of the deputy, from when a set that
+ * the host has taken over begins to need it until the number is closed. Home numbers
+ * them: 1, 2, 3... of a gang, none twice. The set itself has one too.
+ */
+
+enum mattx_set_op {
+	MATTX_SET_TAKE = 1, /* the host waits by itself: ITEMS */
+	MATTX_SET_SYNC = 2, /* this is what has become of edges and one-shots there */
+	MATTX_SET_GIVE = 3, /* the same, and the deputy waits again */
+};
+
+enum mattx_item_state {
+	MATTX_ITEM_QUIET = 0,
+	MATTX_ITEM_PENDING = 1, /* an edge, or a one-shot's event, is to be told */
+	MATTX_ITEM_FIRED = 2, /* a one-shot that was told */
+};
+
+/* A registration of an epoll set. */
+struct mattx_wire_item {
+	__le32 fd;
+	__le32 events; /* EPOLL* */
+	__le64 data;
+	__le32 watch, mask; /* of fd; in ITEMS only */
+	__le32 state;	    /* enum mattx_item_state; of a level: QUIET */
+	__le32 pad;
+};
+
+struct mattx_frame_set {
+	__le64 call;
+	__le32 tid; /* whose deputy does it */
+	__le32 op;  /* enum mattx_set_op */
+	__le32 fd;
+	__le32 heard; /* frames READY that the host has heard so far */
+	__le32 items; /* that the set has there */
+	__le32 n;     /* struct mattx_wire_item follow: edges and one-shots */
+};
+
+struct mattx_frame_items {
+	__le32 fd;
+	__le32 watch; /* of the set */
+	__le32 n;     /* struct mattx_wire_item follow */
+	__le32 pad;
+};
+
+enum {
+	MATTX_READY_NEW = 1,  /* a watch that the host does not know yet */
+	MATTX_READY_WAKE = 2, /* waiters were woken, with this key (0: none) */
+	MATTX_READY_LOOKED = 4, /* answers LOOK */
+};
+
+struct mattx_wire_ready {
+	__le32 watch;
+	__le32 flags;
+	__le32 mask, key; /* EPOLL* */
+};
+
+/* Of masks and keys: EPOLLIN to EPOLLMSG, EPOLLRDHUP. */
+#define MATTX_POLL_BITS 0x27ffu
+/* Of registrations: EPOLLEXCLUSIVE to EPOLLET, which are no events. */
+#define MATTX_EPOLL_PRIVATE 0xf0000000u
+#define MATTX_READY_PACE    64 /* frames */
+#define MATTX_READY_WINDOW \
+	256 /* frames that were not taken, at most: then wakes gather */
+
+#define MATTX_GONE_LIVES 1 /* the number is closed, the description is not */
+
+struct mattx_frame_gone {
+	__le32 watch;
+	__le32 flags; /* MATTX_GONE_* */
+};
+
+struct mattx_frame_watch {
+	__le32 watch;
+	__le32 grants; /* MUTE: REPLYs and ITEMS that have named it so far */
 };
 
 struct mattx_frame_error {

@@ -29,6 +29,8 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "ghost/set.h"
+#include "ghost/watch.h"
 #include "wormhole/hooks.h"
 #include "wormhole/link.h"
 #include "wormhole/packet.h"
@@ -72,10 +74,17 @@ bool mattx_rpc_stat(unsigned long index, char *name, size_t size, u64 *value)
 	static const char *const what[NR_COUNTS] = { "deputy", "local", "home",
 						     "served" };
 	unsigned long nr = index / NR_COUNTS, kind = index % NR_COUNTS;
+	const char *ghost;
 	int cpu;
 
-	if (nr >= MATTX_MAX_CALLS)
-		return false;
+	if (nr >= MATTX_MAX_CALLS) {
+		index -= MATTX_MAX_CALLS * NR_COUNTS;
+		if (!mattx_watch_stat(index, &ghost, value) &&
+		    !mattx_sets_stat(index - mattx_watch_stats, &ghost, value))
+			return false;
+		strscpy(name, ghost, size);
+		return true;
+	}
 	*value = 0;
 	for_each_possible_cpu(cpu)
 		*value += per_cpu_ptr(counts, cpu)->n[kind][nr];
@@ -140,6 +149,39 @@ enum trip {
 	TRIP_LOST, /* no deputy any more, or killed: nobody will see the result */
 };
 
+long mattx_rpc_set(struct mattx_thread *thread, u32 op, u32 fd, u32 heard,
+		   u32 items, const struct mattx_wire_item *item, u32 n)
+{
+	struct mattx_request rq = { .thread = thread, .firm = true };
+	struct mattx_frame_set frame = {
+		.tid = cpu_to_le32(thread->tid),
+		.op = cpu_to_le32(op),
+		.fd = cpu_to_le32(fd),
+		.heard = cpu_to_le32(heard),
+		.items = cpu_to_le32(items),
+		.n = cpu_to_le32(n),
+	};
+	long ret = enter_pending(&rq);
+
+	if (ret)
+		return ret;
+	frame.call = cpu_to_le64(rq.id);
+	ret = mattx_link_send(rq.peer, MATTX_F_SET, rq.gang, &frame,
+			      sizeof(frame), item, n * sizeof(*item),
+			      GFP_KERNEL | __GFP_NOFAIL);
+	if (ret)
+		leave_pending(&rq);
+	else
+		ret = wait_reply(&rq);
+	if (!ret && rq.lost)
+		ret = -ESRCH;
+	if (!ret)
+		ret = (s64)le64_to_cpu(
+			((const struct mattx_frame_reply *)rq.reply)->ret);
+	kvfree(rq.reply);
+	return ret;
+}
+
 static enum trip judge_reply(struct mattx_request *rq, long *ret)
 {
 	const struct mattx_frame_reply *reply = rq->reply;
@@ -148,6 +190,7 @@ static enum trip judge_reply(struct mattx_request *rq, long *ret)
 		return TRIP_LOST;
 	*ret = (s64)le64_to_cpu(reply->ret);
 	rq->reply_flags = le32_to_cpu(reply->flags);
+	rq->watch = le32_to_cpu(reply->watch);
 	if (rq->reply_flags & MATTX_REPLY_NOT_MADE)
 		return *ret == -ESRCH ? TRIP_LOST : TRIP_HOME;
 	*ret = mattx_unmarshal(rq, *ret);
@@ -290,6 +333,8 @@ static long call_deputy(struct mattx_thread *thread, u32 nr,
 		memcpy(rq.args, args, sizeof(rq.args));
 		ret = mattx_call_once(&rq);
 	} while (ret == MATTX_AGAIN);
+	if (mattx_sets_unsettled(thread->gang))
+		mattx_sets_settle(thread);
 	/* nothing that a deputy calls has such a restart, or wait.c deals with it */
 	if (ret == -ERESTART_RESTARTBLOCK)
 		ret = -ERESTARTNOHAND;
@@ -315,7 +360,7 @@ static void on_reply(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	const struct mattx_frame_reply *reply = payload;
 	struct mattx_request *rq;
 
-	if (len < sizeof(*reply) || reply->pad) {
+	if (len < sizeof(*reply)) {
 		pr_warn_ratelimited("node %s sent a malformed reply\n",
 				    mattx_peer_name(peer));
 		kvfree(payload);
@@ -325,6 +370,9 @@ static void on_reply(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	rq = xa_load(&pending, le64_to_cpu(reply->call));
 	if (rq && rq->peer == peer && rq->gang == gang) {
 		__xa_erase(&pending, rq->id);
+		if (reply->watch && rq->nr == __NR_epoll_ctl)
+			mattx_sets_grant(rq->thread->gang,
+					 le32_to_cpu(reply->watch));
 		rq->reply = payload;
 		rq->reply_len = len;
 		payload = NULL;
@@ -346,6 +394,19 @@ void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang,
 		return;
 	case MATTX_F_CANCEL:
 		mattx_serve_cancel(peer, gang, payload, len);
+		break;
+	case MATTX_F_SET:
+		mattx_serve_set(peer, gang, payload, len);
+		return;
+	case MATTX_F_ITEMS:
+	case MATTX_F_READY:
+	case MATTX_F_GONE:
+		mattx_sets_receive(peer, type, gang, payload, len);
+		break;
+	case MATTX_F_LOOK:
+	case MATTX_F_MUTE:
+	case MATTX_F_PACE:
+		mattx_watch_receive(peer, type, gang, payload, len);
 		break;
 	default:
 		pr_warn_ratelimited("node %s sent a frame of unknown type %u\n",
@@ -439,12 +500,22 @@ int mattx_rpc_init(void)
 		return -ENOMEM;
 	err = mattx_serve_init();
 	if (err)
-		free_percpu(counts);
+		goto err_counts;
+	err = mattx_watch_init();
+	if (err)
+		goto err_serve;
+	return 0;
+
+err_serve:
+	mattx_serve_exit();
+err_counts:
+	free_percpu(counts);
 	return err;
 }
 
 void mattx_rpc_exit(void)
 {
+	mattx_watch_exit();
 	mattx_serve_exit();
 	WARN_ON(!xa_empty(&pending));
 	free_percpu(counts);

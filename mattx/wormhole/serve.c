@@ -21,6 +21,7 @@
 #include <linux/workqueue.h>
 
 #include "gang/gang.h"
+#include "ghost/watch.h"
 #include "wormhole/link.h"
 #include "wormhole/packet.h"
 #include "wormhole/protocol.h"
@@ -37,6 +38,7 @@ struct served {
 	struct mattx_layout layout;
 	u64 args[6]; /* as they came */
 	void *payload;
+	u32 len;
 	bool started; /* under the thread's lock */
 	bool denied;  /* it reaches memory that is away with the guest */
 	long ret;
@@ -47,7 +49,7 @@ static struct workqueue_struct *serve_wq;
 
 /* A reply without data. May sleep. */
 static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret,
-		       u32 flags)
+		       u32 flags, u32 watch)
 {
 	struct mattx_frame_reply *reply;
 	struct mattx_packet *packet;
@@ -58,6 +60,7 @@ static void send_reply(struct mattx_peer *peer, u64 gang, u64 call, long ret,
 		.call = cpu_to_le64(call),
 		.ret = cpu_to_le64(ret),
 		.flags = cpu_to_le32(flags),
+		.watch = cpu_to_le32(watch),
 	};
 	mattx_link_submit_now(peer, MATTX_F_REPLY, gang, packet, sizeof(*reply));
 }
@@ -74,7 +77,7 @@ static void served_work(struct work_struct *work)
 	struct served *s = container_of(work, struct served, work);
 
 	send_reply(s->peer, s->gang, s->call, s->ret,
-		   s->ret == -ESRCH ? MATTX_REPLY_NOT_MADE : 0);
+		   s->ret == -ESRCH ? MATTX_REPLY_NOT_MADE : 0, 0);
 	served_free(s);
 }
 
@@ -143,29 +146,56 @@ static bool not_begun(long ret)
 	return ret == -ERESTARTNOINTR && !mattx_body_made_call();
 }
 
-/* In the deputy's thread: the call has returned. */
-static void served_reply(struct served *s, long ret)
+/* The control data of a sendmsg(), which were checked when they came. */
+static void find_control(const struct mattx_layout *layout,
+			 struct mattx_made *made)
 {
+	const struct mattx_wire_shape *shape = (const void *)layout->data;
+	const struct mattx_wire_msg *msg = (const void *)(shape + 1);
+
+	if (layout->call->arg[1].shape != MATTX_MSG_IN ||
+	    le32_to_cpu(shape->pointer) != MATTX_PTR_GOOD ||
+	    le32_to_cpu(msg->control.pointer) != MATTX_PTR_GOOD)
+		return;
+	made->control = (const u8 *)(msg + 1) +
+			ALIGN((size_t)le32_to_cpu(msg->name.len), 8);
+	made->control_len = le32_to_cpu(msg->control.len);
+}
+
+/* In the deputy's thread: the call has returned. */
+static void served_reply(struct mattx_thread *thread, struct served *s, long ret)
+{
+	struct mattx_made made = {
+		.nr = s->job.nr,
+		.args = s->args,
+		.fd_first = s->layout.call->arg[0].shape == MATTX_VALUE,
+		.ret = ret,
+	};
 	struct mattx_frame_reply *reply;
 	struct mattx_packet *packet;
 	size_t len;
+	u32 watch;
 
+	find_control(&s->layout, &made);
+	watch = mattx_watch_after(thread, &made);
 	if (ret < 0) {
 		send_reply(s->peer, s->gang, s->call, ret,
 			   s->denied	  ? MATTX_REPLY_NOT_MADE :
 			   not_begun(ret) ? MATTX_REPLY_NOT_BEGUN :
-					    0);
+					    0,
+			   0);
 		return;
 	}
 	packet = mattx_layout_collect(&s->layout, ret, sizeof(*reply), &len);
 	if (IS_ERR(packet)) {
-		send_reply(s->peer, s->gang, s->call, PTR_ERR(packet), 0);
+		send_reply(s->peer, s->gang, s->call, PTR_ERR(packet), 0, 0);
 		return;
 	}
 	reply = (void *)packet->payload;
 	reply->call = cpu_to_le64(s->call);
 	reply->ret = cpu_to_le64(ret);
 	reply->flags = cpu_to_le32(reply_flags(s));
+	reply->watch = cpu_to_le32(watch);
 	mattx_link_submit_now(s->peer, MATTX_F_REPLY, s->gang, packet, len);
 }
 
@@ -184,8 +214,19 @@ static void served_done(struct mattx_thread *thread, struct mattx_job *job,
 		queue_work(serve_wq, &s->work);
 		return;
 	}
-	served_reply(s, ret);
+	if (s->layout.call)
+		served_reply(thread, s, ret);
+	else /* a SET */
+		send_reply(s->peer, s->gang, s->call, ret, 0, 0);
 	served_free(s);
+}
+
+/* In the deputy's thread: no call, and so never 0. */
+static int served_set(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct served *s = container_of(job, struct served, job);
+
+	return mattx_take_serve(thread, s->payload, s->len);
 }
 
 /* Is there a call like this, may a guest have it made, and is it well formed? */
@@ -233,6 +274,48 @@ static int queue_call(struct mattx_peer *peer, u64 gang_id, s32 tid,
 	return err;
 }
 
+static struct served *served_new(struct mattx_peer *peer, u64 gang, u64 call,
+				 void *payload, u32 len)
+{
+	struct served *s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
+
+	s->peer = mattx_peer_hold(peer);
+	s->gang = gang;
+	s->call = call;
+	s->payload = payload;
+	s->len = len;
+	INIT_WORK(&s->work, served_work);
+	s->job.done = served_done;
+	return s;
+}
+
+/* Has a job made of it by thread @tid's deputy, or answers that there is none. */
+static void serve(struct served *s, s32 tid, int err)
+{
+	if (!err)
+		err = queue_call(s->peer, s->gang, tid, &s->job);
+	if (!err)
+		return;
+	send_reply(s->peer, s->gang, s->call, err, MATTX_REPLY_NOT_MADE, 0);
+	served_free(s);
+}
+
+void mattx_serve_set(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
+{
+	const struct mattx_frame_set *frame = payload;
+	struct served *s;
+
+	if (!mattx_take_valid(payload, len)) {
+		pr_warn_ratelimited("node %s sent a malformed order about a set\n",
+				    mattx_peer_name(peer));
+		kvfree(payload);
+		return;
+	}
+	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
+	s->job.start = served_set;
+	serve(s, le32_to_cpu(frame->tid), 0);
+}
+
 void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 {
 	const struct mattx_frame_call *frame = payload;
@@ -245,26 +328,15 @@ void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 		kvfree(payload);
 		return;
 	}
-	s = kzalloc(sizeof(*s), GFP_KERNEL | __GFP_NOFAIL);
-	s->peer = mattx_peer_hold(peer);
-	s->gang = gang;
-	s->call = le64_to_cpu(frame->call);
-	s->payload = payload;
-	INIT_WORK(&s->work, served_work);
+	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
 	s->job.start = served_start;
-	s->job.done = served_done;
 	s->job.nr = le32_to_cpu(frame->nr);
 
 	err = check_call(s, frame, len);
 	if (err == -EBADMSG)
 		pr_warn_ratelimited("node %s sent a malformed call %u\n",
 				    mattx_peer_name(peer), s->job.nr);
-	if (!err)
-		err = queue_call(peer, gang, le32_to_cpu(frame->tid), &s->job);
-	if (err) {
-		send_reply(peer, gang, s->call, err, MATTX_REPLY_NOT_MADE);
-		served_free(s);
-	}
+	serve(s, le32_to_cpu(frame->tid), err);
 }
 
 /*

@@ -150,6 +150,7 @@ struct mattx_request {
 	void *reply; /* kvmalloc'ed: struct mattx_frame_reply and what follows */
 	size_t reply_len;
 	u32 reply_flags;
+	u32 watch; /* that home has named in the REPLY */
 };
 
 /**

@@ -68,6 +68,9 @@ MATTX_HANDLER(mattx_do_poll);
 MATTX_HANDLER(mattx_do_select); /* pselect6, ppoll too */
 MATTX_HANDLER(mattx_do_epoll_wait);
 
+MATTX_HANDLER(mattx_do_epoll_ctl); /* ghost/set.c */
+MATTX_HANDLER(mattx_do_epoll_create);
+
 /* ---------------------------------------------- refine.c: see struct mattx_call */
 
 bool mattx_refine_ioctl(const u64 *args, struct mattx_arg *arg);

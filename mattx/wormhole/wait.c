@@ -13,9 +13,12 @@
  * a time during which a guest stands still is no reason for an -EINTR, nor for
  * waiting longer.
  */
+#include <linux/capability.h>
+#include <linux/bits.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/personality.h>
+#include <linux/poll.h>
 #include <linux/ptrace.h>
 #include <linux/restart_block.h>
 #include <linux/sched/signal.h>
@@ -24,9 +27,11 @@
 #include <linux/time64.h>
 #include <linux/uaccess.h>
 #include <asm/unistd.h>
+#include <uapi/linux/eventpoll.h>
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "ghost/set.h"
 #include "wormhole/rpc.h"
 #include "wormhole/shape.h"
 #include "wormhole/special.h"
@@ -133,12 +138,32 @@ static void restart_deadline(const struct restart_block *block,
 
 /* -------------------------------------------------------------------- poll */
 
+struct pollfds {
+	const struct pollfd __user *fd;
+	u32 n;
+};
+
+static bool polls(u32 set, const void *arg)
+{
+	const struct pollfds *fds = arg;
+	u32 i;
+	s32 fd;
+
+	for (i = 0; i < fds->n && !get_user(fd, &fds->fd[i].fd); i++)
+		if (fd == set)
+			return true;
+	return false;
+}
+
 static long poll_until(struct mattx_thread *thread, void __user *ufds, u32 nfds,
 		       const struct deadline *d)
 {
+	const struct pollfds fds = { ufds, nfds };
 	struct mattx_request rq;
 	long ret;
 
+	if (mattx_set_shun(thread, polls, &fds))
+		return restart_later(mattx_poll_restart, ufds, nfds, d);
 	do {
 		rq = (struct mattx_request){
 			.thread = thread,
@@ -267,6 +292,7 @@ static long wait_until(struct mattx_request *rq, int which,
 static long ppoll_until(struct mattx_thread *thread, const struct pt_regs *regs,
 			const struct deadline *d)
 {
+	const struct pollfds fds = { (void __user *)regs->di, regs->si };
 	struct mattx_request rq = {
 		.thread = thread,
 		.nr = __NR_ppoll,
@@ -276,7 +302,25 @@ static long ppoll_until(struct mattx_thread *thread, const struct pt_regs *regs,
 
 	if ((u32)regs->si > rlimit(RLIMIT_NOFILE))
 		return -EINVAL;
+	if (mattx_set_shun(thread, polls, &fds))
+		return -ERESTARTNOHAND;
 	return wait_until(&rq, 2, d);
+}
+
+/* Is the bit of @set one in any of the three masks? */
+static bool selects(u32 set, const void *arg)
+{
+	const struct pt_regs *regs = arg;
+	unsigned long word, masks[] = { regs->si, regs->dx, regs->r10 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(masks) && set < (u32)regs->di; i++)
+		if (masks[i] &&
+		    !get_user(word, (unsigned long __user *)masks[i] +
+					    set / BITS_PER_LONG) &&
+		    word & BIT(set % BITS_PER_LONG))
+			return true;
+	return false;
 }
 
 static long select_until(struct mattx_thread *thread,
@@ -291,6 +335,8 @@ static long select_until(struct mattx_thread *thread,
 
 	if ((s32)regs->di < 0)
 		return -EINVAL;
+	if (mattx_set_shun(thread, selects, regs))
+		return -ERESTARTNOHAND;
 	return wait_until(&rq, 4, d);
 }
 
@@ -356,6 +402,11 @@ static long epoll_until(struct mattx_thread *thread, u32 nr,
 	const struct mattx_request start = rq;
 	long ret;
 
+	ret = mattx_set_wait(thread, regs->di,
+			     (struct epoll_event __user *)regs->si, regs->dx,
+			     d->finite ? &d->at : NULL, d->finite && !left_ns(d));
+	if (ret != MATTX_SET_REMOTE)
+		return ret;
 	if (nr == __NR_epoll_pwait2) {
 		rq.nr = nr;
 		rq.call = mattx_call_entry(nr);

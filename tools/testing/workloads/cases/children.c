@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "cases.h"
@@ -123,6 +124,7 @@ static void look_as_child(volatile char *plain, volatile char *wiped,
 	for (at = 0; at < 4 * PAGE; at++)
 		if (wiped[at])
 			_exit(2);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 	signal(SIGSEGV, SIG_DFL);
 	_exit(dropped[PAGE] ? 3 : 4);
 }

@@ -336,6 +336,10 @@ static bool try_report(struct mattx_sets *sets, struct mattx_set *set,
 static long send_report(struct mattx_thread *thread, struct mattx_sets *sets,
 			struct mattx_set *set, u32 op)
 {
+	struct mattx_frame_set frame = {
+		.op = cpu_to_le32(op),
+		.fd = cpu_to_le32(set->fd),
+	};
 	struct report r = {};
 	u32 room = 0;
 	long ret = 1;
@@ -346,9 +350,12 @@ static long send_report(struct mattx_thread *thread, struct mattx_sets *sets,
 		r.item = kvmalloc_array(room, sizeof(*r.item),
 					GFP_KERNEL | __GFP_NOFAIL);
 	}
+	frame.watch = cpu_to_le32(set->watch);
+	frame.heard = cpu_to_le32(r.heard);
+	frame.items = cpu_to_le32(r.items);
+	frame.n = cpu_to_le32(r.n);
 	if (r.n || op == MATTX_SET_GIVE)
-		ret = mattx_rpc_set(thread, op, set->fd, r.heard, r.items,
-				    r.item, r.n);
+		ret = mattx_rpc_set(thread, &frame, r.item);
 	kvfree(r.item);
 	return ret;
 }
@@ -500,13 +507,17 @@ static void taken(struct mattx_sets *sets, struct mattx_set *set, long ret)
 static int take(struct mattx_thread *thread, struct mattx_sets *sets,
 		struct mattx_set *set)
 {
+	struct mattx_frame_set frame = {
+		.op = cpu_to_le32(MATTX_SET_TAKE),
+		.fd = cpu_to_le32(set->fd),
+	};
 	int busy = make_busy(sets, set, MATTX_SET_IS_REMOTE);
 	long ret;
 
 	if (busy <= 0)
 		return busy;
 	set->filled = false;
-	ret = mattx_rpc_set(thread, MATTX_SET_TAKE, set->fd, 0, 0, NULL, 0);
+	ret = mattx_rpc_set(thread, &frame, NULL);
 	if (ret > 0 && !READ_ONCE(set->filled))
 		give_back(thread, sets, set);
 	else

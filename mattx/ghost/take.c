@@ -7,7 +7,7 @@
  * While the host has it nobody waits for it here; it gathers what became ready.
  *
  * It is taken only when nobody else can wait for it: the deputy's table has the one
- * reference to it, and no thread is in a call with it. What it has registered is told by
+ * reference to it, no thread is in a call with it, and it is in no other set. What it has registered is told by
  * /proc's fdinfo of it; that a number in there is still the file that was registered, by
  * EPOLL_CTL_ADD, which fails with EEXIST then.
  */
@@ -313,11 +313,11 @@ static void send_items(struct mattx_watches *all, struct items *items,
 			GFP_KERNEL | __GFP_NOFAIL);
 }
 
-/* Is this thread the only one that can do anything with the set? */
+/* Is this thread the only one that can do anything with the set? And no set above it? */
 static bool is_alone(struct file *set, bool watched)
 {
 	/* the table's reference, ours, and perhaps the watch's */
-	return file_count(set) == 2 + watched;
+	return file_count(set) == 2 + watched && !READ_ONCE(set->f_ep);
 }
 
 static int take_locked(struct mattx_watches *all, struct mattx_thread *thread,
@@ -335,6 +335,7 @@ static int take_locked(struct mattx_watches *all, struct mattx_thread *thread,
 	set = mattx_watch_for(all, fd, file, going);
 	if (!set)
 		return -ESTALE;
+	set->left = false;
 	hand_over(thread, fd, items);
 	send_items(all, items, set);
 	return 1;
@@ -425,14 +426,27 @@ static void sync(struct mattx_thread *thread, struct mattx_watches *all,
 	kvfree(h.data);
 }
 
-static void give(struct mattx_watches *all, u32 fd)
+/* Is that number still the set that the host means? */
+static bool is_meant(struct mattx_watches *all, u32 fd, u32 id)
+{
+	struct mattx_watch *set;
+	bool meant;
+
+	mutex_lock(&all->lock);
+	set = mattx_watch_at(all, fd);
+	meant = set && set->id == id && mattx_watch_holds(set);
+	mutex_unlock(&all->lock);
+	return meant;
+}
+
+static void give(struct mattx_watches *all, u32 fd, u32 id)
 {
 	struct mattx_watch *set;
 	LIST_HEAD(going);
 
 	mutex_lock(&all->lock);
 	set = mattx_watch_at(all, fd);
-	if (set && set->is_set) {
+	if (set && set->is_set && set->id == id) {
 		mattx_watch_drop(all, set, &going);
 		mattx_watch_count(MATTX_COUNT_GIVEN, 1);
 	}
@@ -453,15 +467,16 @@ int mattx_take_serve(struct mattx_thread *thread, const void *payload, u32 len)
 {
 	struct mattx_watches *all = smp_load_acquire(&thread->gang->watches);
 	const struct mattx_frame_set *frame = payload;
-	u32 op = le32_to_cpu(frame->op);
+	u32 op = le32_to_cpu(frame->op), fd = le32_to_cpu(frame->fd);
+	u32 id = le32_to_cpu(frame->watch);
 
 	if (op == MATTX_SET_TAKE)
-		return take(thread, le32_to_cpu(frame->fd));
+		return take(thread, fd);
 	if (!all || (op != MATTX_SET_SYNC && op != MATTX_SET_GIVE))
 		return -EINVAL;
-	if (frame->n)
+	if (frame->n && is_meant(all, fd, id))
 		sync(thread, all, frame);
 	if (op == MATTX_SET_GIVE)
-		give(all, le32_to_cpu(frame->fd));
+		give(all, fd, id);
 	return 1;
 }

@@ -455,6 +455,12 @@ struct mattx_watch *mattx_watch_at(struct mattx_watches *all, u32 fd)
 	return xa_load(&all->by_fd, fd);
 }
 
+/* A set that the host has, by the number that it was taken by? */
+bool mattx_watch_holds(struct mattx_watch *watch)
+{
+	return watch->is_set && file_now(watch->fd) == watch->file;
+}
+
 /* Out of the table, and onto @going: mattx_watch_put_all() releases the file. */
 void mattx_watch_drop(struct mattx_watches *all, struct mattx_watch *watch,
 		      struct list_head *going)
@@ -552,12 +558,12 @@ struct mattx_watch *mattx_watch_for(struct mattx_watches *all, u32 fd,
 	return NULL;
 }
 
-/* A set that others can reach is the deputy's again. */
-static void leave_set(struct mattx_watches *all, struct mattx_watch *watch,
-		      struct list_head *going)
+/* A set that others can reach is to be the deputy's again. */
+static void leave_set(struct mattx_watch *watch)
 {
-	send_gone(watch, MATTX_GONE_LIVES);
-	mattx_watch_drop(all, watch, going);
+	if (!watch->left)
+		send_gone(watch, MATTX_GONE_LIVES);
+	watch->left = true;
 }
 
 /* ----------------------------------------------------- what a call has done */
@@ -607,17 +613,14 @@ static void after_close(struct mattx_watches *all, u32 first, u32 last,
 }
 
 /* @fd is new: of a set that the host has? */
-static void after_dup(struct mattx_watches *all, u32 fd, struct list_head *going)
+static void after_dup(struct mattx_watches *all, u32 fd)
 {
 	struct file *file = file_now(fd);
 	struct mattx_watch *watch;
-	struct hlist_node *next;
 
-	hash_for_each_possible_safe(all->by_file, watch, next, by_file,
-				    (unsigned long)file) if (watch->file == file &&
-							     watch->is_set &&
-							     watch->fd != fd)
-		leave_set(all, watch, going);
+	hash_for_each_possible(all->by_file, watch, by_file, (unsigned long)file)
+		if (watch->file == file && watch->is_set && watch->fd != fd)
+			leave_set(watch);
 }
 
 /* Was the set among the descriptors that a message took along? */
@@ -644,8 +647,7 @@ static bool is_sent(const struct mattx_made *made, u32 fd)
 }
 
 /* A set that the host has is in a message now. Of many messages it is not known. */
-static void after_send(struct mattx_watches *all, const struct mattx_made *made,
-		       struct list_head *going)
+static void after_send(struct mattx_watches *all, const struct mattx_made *made)
 {
 	struct mattx_watch *watch;
 	unsigned long fd;
@@ -655,7 +657,7 @@ static void after_send(struct mattx_watches *all, const struct mattx_made *made,
 	xa_for_each(&all->by_fd, fd, watch)
 		if (watch->is_set && file_count(watch->file) > 2 &&
 		    (made->nr == __NR_sendmmsg || is_sent(made, fd)))
-			leave_set(all, watch, going);
+			leave_set(watch);
 }
 
 /* Looks at all watches of the file that @fd is. */
@@ -679,7 +681,7 @@ static u32 after_add(struct batch *b, u32 set_fd, u32 fd, struct list_head *goin
 	struct mattx_watch *set = mattx_watch_at(all, set_fd), *watch;
 	u32 last = all->last_id, flags = 0;
 
-	if (!set || !set->is_set || file_now(set_fd) != set->file)
+	if (!set || !mattx_watch_holds(set))
 		return 0;
 	watch = mattx_watch_for(all, fd, NULL, going);
 	if (!watch)
@@ -694,6 +696,15 @@ static u32 after_add(struct batch *b, u32 set_fd, u32 fd, struct list_head *goin
 	watch->grants++;
 	tell(b, watch, flags);
 	return watch->id;
+}
+
+/* @fd was registered in a set: if it is a set, that one looks into it from now on. */
+static void after_nest(struct mattx_watches *all, u32 fd)
+{
+	struct mattx_watch *watch = mattx_watch_at(all, fd);
+
+	if (watch && mattx_watch_holds(watch))
+		leave_set(watch);
 }
 
 /* Files besides that of the first argument whose readiness a call may use up. */
@@ -726,11 +737,13 @@ u32 mattx_watch_after(struct mattx_thread *thread, const struct mattx_made *made
 	if (closes(nr, args, &first, &last))
 		after_close(all, first, last, &going);
 	if (made->ret >= 0 && is_dup(nr, args))
-		after_dup(all, made->ret, &going);
+		after_dup(all, made->ret);
 	if (made->ret >= 0 && (nr == __NR_sendmsg || nr == __NR_sendmmsg))
-		after_send(all, made, &going);
-	if (!made->ret && nr == __NR_epoll_ctl && (s32)args[1] == EPOLL_CTL_ADD)
+		after_send(all, made);
+	if (!made->ret && nr == __NR_epoll_ctl && (s32)args[1] == EPOLL_CTL_ADD) {
+		after_nest(all, args[2]);
 		watch = after_add(&b, args[0], args[2], &going);
+	}
 	if (made->fd_first)
 		refresh(&b, args[0]);
 	refresh_second(&b, nr, args);

@@ -32,6 +32,7 @@ struct mattx_watch {
 	u32 fd;
 	struct file *file; /* holds a reference */
 	bool is_set; /* an epoll set that the host has taken over: no hooks */
+	bool left;   /* a set that the host was told to give back */
 	bool muted;  /* nobody listens; written under all->lock */
 	u32 grants;  /* REPLYs and ITEMS that named it; under all->lock */
 	u32 mask;    /* as told last; under all->lock */
@@ -84,6 +85,7 @@ struct mattx_watch *mattx_watch_for(struct mattx_watches *all, u32 fd,
 void mattx_watch_drop(struct mattx_watches *all, struct mattx_watch *watch,
 		      struct list_head *going);
 u32 mattx_watch_look(struct mattx_watch *watch);
+bool mattx_watch_holds(struct mattx_watch *watch);
 bool mattx_watch_unheard(struct mattx_watch *watch, u32 heard);
 /* Without it: */
 void mattx_watch_put_all(struct list_head *going);

@@ -142,9 +142,11 @@ struct mattx_frame_set {
 	__le32 tid; /* whose deputy does it */
 	__le32 op;  /* enum mattx_set_op */
 	__le32 fd;
+	__le32 watch; /* of the set; TAKE: 0 */
 	__le32 heard; /* frames READY that the host has heard so far */
 	__le32 items; /* that the set has there */
 	__le32 n;     /* struct mattx_wire_item follow: edges and one-shots */
+	__le32 pad;
 };
 
 struct mattx_frame_items {

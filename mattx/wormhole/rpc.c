@@ -149,25 +149,19 @@ enum trip {
 	TRIP_LOST, /* no deputy any more, or killed: nobody will see the result */
 };
 
-long mattx_rpc_set(struct mattx_thread *thread, u32 op, u32 fd, u32 heard,
-		   u32 items, const struct mattx_wire_item *item, u32 n)
+long mattx_rpc_set(struct mattx_thread *thread, struct mattx_frame_set *frame,
+		   const struct mattx_wire_item *item)
 {
 	struct mattx_request rq = { .thread = thread, .firm = true };
-	struct mattx_frame_set frame = {
-		.tid = cpu_to_le32(thread->tid),
-		.op = cpu_to_le32(op),
-		.fd = cpu_to_le32(fd),
-		.heard = cpu_to_le32(heard),
-		.items = cpu_to_le32(items),
-		.n = cpu_to_le32(n),
-	};
+	size_t len = le32_to_cpu(frame->n) * sizeof(*item);
 	long ret = enter_pending(&rq);
 
 	if (ret)
 		return ret;
-	frame.call = cpu_to_le64(rq.id);
-	ret = mattx_link_send(rq.peer, MATTX_F_SET, rq.gang, &frame,
-			      sizeof(frame), item, n * sizeof(*item),
+	frame->call = cpu_to_le64(rq.id);
+	frame->tid = cpu_to_le32(thread->tid);
+	ret = mattx_link_send(rq.peer, MATTX_F_SET, rq.gang, frame,
+			      sizeof(*frame), item, len,
 			      GFP_KERNEL | __GFP_NOFAIL);
 	if (ret)
 		leave_pending(&rq);

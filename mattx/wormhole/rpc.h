@@ -58,17 +58,18 @@ long mattx_call_deputy(struct mattx_thread *thread, u32 nr,
 long mattx_call_firm(struct mattx_thread *thread, u32 nr,
 		     const struct mattx_call *call, const u64 *args);
 
+struct mattx_frame_set;
 struct mattx_wire_item;
 
 /**
  * mattx_rpc_set() - have the deputy do something with an epoll set
- * @op: enum mattx_set_op
- * @heard: frames READY; @items: that the set has here; @item: @n of them
+ * @frame: all but call and tid, which are filled in
+ * @item: @frame->n of them
  * Context: process; sleeps until home has answered, killable; not for the thread only.
  * Return: what home has answered: above 0, or a negative errno; -EINTR: killed.
  */
-long mattx_rpc_set(struct mattx_thread *thread, u32 op, u32 fd, u32 heard,
-		   u32 items, const struct mattx_wire_item *item, u32 n);
+long mattx_rpc_set(struct mattx_thread *thread, struct mattx_frame_set *frame,
+		   const struct mattx_wire_item *item);
 
 /*
  * Calls with a time-out that are continued by restart_syscall(2) on the host.

@@ -10,6 +10,7 @@
  * the rest in each round, with a process that does what it is told.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -377,6 +378,40 @@ static void check_exclusive(void)
 	must(close(b));
 }
 
+/* A set that is asked by others than epoll_wait(): poll(), another set, another number. */
+static void check_asked(void)
+{
+	int own = must(epoll_create1(EPOLL_CLOEXEC)), outer, twin;
+	struct pollfd pfd = { .fd = own, .events = POLLIN };
+
+	control(own, EPOLL_CTL_ADD, shared[0], EPOLLIN | EPOLLET, 8);
+	expect_nothing(own);
+	have(WRITE, shared[1], false);
+	check_eq(poll(&pfd, 1, WAIT_MS), 1);
+	check(expect_event(own, 8) & EPOLLIN);
+	/* the edge was told, though the byte is there */
+	check_eq(poll(&pfd, 1, 0), 0);
+	must(close(own));
+
+	own = must(epoll_create1(EPOLL_CLOEXEC));
+	control(own, EPOLL_CTL_ADD, shared[0], EPOLLIN | EPOLLET, 9);
+	check(expect_event(own, 9) & EPOLLIN);
+	outer = must(epoll_create1(EPOLL_CLOEXEC));
+	control(outer, EPOLL_CTL_ADD, own, EPOLLIN, 10);
+	expect_nothing(outer);
+	have(WRITE, shared[1], false);
+	check(expect_event(outer, 10) & EPOLLIN);
+	twin = must(fcntl(own, F_DUPFD_CLOEXEC, 0));
+	check(expect_event(twin, 9) & EPOLLIN);
+	expect_nothing(outer);
+	expect_nothing(own);
+	take_byte(shared[0]);
+	take_byte(shared[0]);
+	must(close(outer));
+	must(close(twin));
+	must(close(own));
+}
+
 static int many_set;
 
 /* Some of very many: these and no others, in any order. */
@@ -496,6 +531,7 @@ int main(int argc, char **argv)
 		check_once();
 		check_close();
 		check_exclusive();
+		check_asked();
 		check_many();
 		check_errors();
 	} while (lib_round());

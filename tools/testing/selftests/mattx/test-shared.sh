@@ -159,6 +159,7 @@ ends "killed at home" "signal 9" kill_at_home KILL
 ends "killed there" "signal 9" kill_there KILL
 ends "a signal" "signal 10" kill_at_home USR1
 ends "dumps core" "signal 6 core" kill_at_home ABRT
+on 1 "rm -f /tmp/core.*"
 
 # --- calls that would show that file and memory are two ---
 

@@ -22,7 +22,8 @@ while [ ! -e enough ]; do
 	echo "BEGIN IMMEDIATE; UPDATE t SET n = n + 1; INSERT INTO log SELECT '"'NAME'"', n FROM t; COMMIT;"
 	sleep 0.1
 done
-echo $n >NAME.made'
+echo $n >NAME.made
+echo .quit'
 
 for name in one two; do
 	on 1 "printf '%s\\n' $(printf %q "${transactions//NAME/$name}") >$P/$name.sh"

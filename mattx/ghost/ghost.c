@@ -12,10 +12,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "gang/gang.h"
+#include "ghost/count.h"
 #include "ghost/set.h"
 #include "ghost/sets.h"
 #include "wormhole/link.h"
@@ -26,31 +27,6 @@
 
 #define GHOSTS_MAX \
 	(1u << 20) /* as many numbers as a process can have open: fs.nr_open */
-
-static DEFINE_PER_CPU(u64[MATTX_NR_SETS_COUNTS], counts);
-
-void mattx_sets_count(enum mattx_sets_count what)
-{
-	this_cpu_inc(counts[what]);
-}
-
-bool mattx_sets_stat(unsigned int index, const char **name, u64 *value)
-{
-	static const char *const names[MATTX_NR_SETS_COUNTS] = {
-		[MATTX_COUNT_HEARD] = "ready.heard",
-		[MATTX_COUNT_LOOKS] = "ready.looks",
-		[MATTX_COUNT_WAITS] = "set.waits",
-	};
-	int cpu;
-
-	if (index >= MATTX_NR_SETS_COUNTS)
-		return false;
-	*name = names[index];
-	*value = 0;
-	for_each_possible_cpu(cpu)
-		*value += per_cpu(counts, cpu)[index];
-	return true;
-}
 
 /* ----------------------------------------------------------------- ghosts */
 
@@ -138,7 +114,7 @@ void mattx_ghost_told(struct mattx_sets *sets, struct mattx_ghost *ghost)
 	if (++ghost->told < ghost->patience || ghost->looking)
 		return;
 	ghost->looking = true;
-	mattx_sets_count(MATTX_COUNT_LOOKS);
+	mattx_ghost_count(MATTX_COUNT_LOOKS, 1);
 	send_about(sets, MATTX_F_LOOK, ghost->id, 0);
 }
 
@@ -309,7 +285,7 @@ static void on_ready(struct mattx_sets *sets, const void *payload, u32 len)
 	const struct mattx_wire_ready *entry = payload;
 	u32 n = len / sizeof(*entry), heard, i;
 
-	mattx_sets_count(MATTX_COUNT_HEARD);
+	mattx_ghost_count(MATTX_COUNT_HEARD, 1);
 	for (i = 0; i < n; i++)
 		if (entry[i].flags & cpu_to_le32(MATTX_READY_NEW))
 			add_new(sets, le32_to_cpu(entry[i].watch));
@@ -446,8 +422,10 @@ static void on_items(struct mattx_sets *sets,
 	spin_unlock(&sets->lock);
 	if (!node)
 		return;
-	while (n--)
+	while (n--) {
 		good = fill_item(sets, set, item++) && good;
+		cond_resched();
+	}
 	spin_lock(&sets->lock);
 	set->watch = le32_to_cpu(frame->watch);
 	set->filled = good;
@@ -479,7 +457,8 @@ static bool is_well_formed(u16 type, const void *payload, u32 len)
 
 	switch (type) {
 	case MATTX_F_READY:
-		return len && !(len % sizeof(struct mattx_wire_ready));
+		return len && !(len % sizeof(struct mattx_wire_ready)) &&
+		       len <= MATTX_READY_MAX * sizeof(struct mattx_wire_ready);
 	case MATTX_F_GONE:
 		return len == sizeof(struct mattx_frame_gone);
 	default:

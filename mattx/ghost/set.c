@@ -28,6 +28,7 @@
 #include <asm/unistd.h>
 
 #include "gang/gang.h"
+#include "ghost/count.h"
 #include "ghost/set.h"
 #include "ghost/sets.h"
 #include "wormhole/rpc.h"
@@ -772,7 +773,7 @@ long mattx_set_wait(struct mattx_thread *thread, u32 fd,
 		ret = local_set(thread, fd, &sets, &set);
 		if (ret <= 0)
 			return ret ?: MATTX_SET_REMOTE;
-		mattx_sets_count(MATTX_COUNT_WAITS);
+		mattx_ghost_count(MATTX_COUNT_WAITS, 1);
 		ret = wait_in(sets, set, events, max, until, now);
 		put_set(sets, set);
 	} while (ret == MATTX_SET_REMOTE);

@@ -71,6 +71,4 @@ void mattx_sets_receive(struct mattx_peer *peer, u16 type, u64 gang,
 /* The gang has no reference any more. Context: process. */
 void mattx_sets_free(struct mattx_gang *gang);
 
-bool mattx_sets_stat(unsigned int index, const char **name, u64 *value);
-
 #endif

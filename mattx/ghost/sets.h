@@ -120,13 +120,4 @@ void mattx_item_drop(struct mattx_sets *sets, struct mattx_item *item);
 void mattx_item_wake(struct mattx_item *item);
 void mattx_set_leave(struct mattx_sets *sets, struct mattx_set *set);
 
-enum mattx_sets_count {
-	MATTX_COUNT_HEARD, /* frames READY */
-	MATTX_COUNT_LOOKS,
-	MATTX_COUNT_WAITS, /* of sets that are here */
-	MATTX_NR_SETS_COUNTS,
-};
-
-void mattx_sets_count(enum mattx_sets_count what);
-
 #endif

@@ -7,9 +7,9 @@
  * While the host has it nobody waits for it here; it gathers what became ready.
  *
  * It is taken only when nobody else can wait for it: the deputy's table has the one
- * reference to it, no thread is in a call with it, and it is in no other set. What it has registered is told by
- * /proc's fdinfo of it; that a number in there is still the file that was registered, by
- * EPOLL_CTL_ADD, which fails with EEXIST then.
+ * reference to it, no thread is in a call with it, and it is in no other set. What it has
+ * registered is told by /proc's fdinfo of it; that a number in there is still the file that
+ * was registered, by EPOLL_CTL_ADD, which fails with EEXIST then.
  */
 #include <linux/bsearch.h>
 #include <linux/err.h>
@@ -17,6 +17,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -27,6 +28,7 @@
 #include "compat.h"
 #include "gang/gang.h"
 #include "main.h"
+#include "ghost/count.h"
 #include "ghost/watch.h"
 #include "ghost/watches.h"
 #include "wormhole/hooks.h"
@@ -378,7 +380,7 @@ static int take(struct mattx_thread *thread, u32 fd)
 	mattx_fput_now(file);
 	mattx_debug("PID %d (%s): epoll set %u: taken over: %d\n",
 		    task_tgid_nr(current), current->comm, fd, ret);
-	mattx_watch_count(ret > 0 ? MATTX_COUNT_TAKEN : MATTX_COUNT_REFUSED, 1);
+	mattx_ghost_count(ret > 0 ? MATTX_COUNT_TAKEN : MATTX_COUNT_REFUSED, 1);
 	return ret;
 }
 
@@ -414,7 +416,8 @@ static void sync(struct mattx_thread *thread, struct mattx_watches *all,
 
 	harvest(thread, set, min_t(u32, le32_to_cpu(frame->items), ITEMS_MAX),
 		&h);
-	for (; n--; item++) {
+	for (; n-- && !fatal_signal_pending(current); item++) {
+		cond_resched();
 		state = le32_to_cpu(item->state);
 		once = le32_to_cpu(item->events) & (__force u32)EPOLLONESHOT;
 		if (state == MATTX_ITEM_FIRED ?
@@ -448,7 +451,7 @@ static void give(struct mattx_watches *all, u32 fd, u32 id)
 	set = mattx_watch_at(all, fd);
 	if (set && set->is_set && set->id == id) {
 		mattx_watch_drop(all, set, &going);
-		mattx_watch_count(MATTX_COUNT_GIVEN, 1);
+		mattx_ghost_count(MATTX_COUNT_GIVEN, 1);
 	}
 	mutex_unlock(&all->lock);
 	mattx_watch_put_all(&going);

@@ -28,7 +28,6 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/major.h>
-#include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/socket.h>
@@ -36,12 +35,11 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "ghost/count.h"
 #include "ghost/watch.h"
 #include "ghost/watches.h"
 #include "wormhole/link.h"
 #include "wormhole/packet.h"
-
-#define BATCH 256 /* wakes of one frame */
 
 #define EDGES (MATTX_READY_NEW | MATTX_READY_WAKE | MATTX_READY_LOOKED)
 
@@ -53,37 +51,6 @@ struct mattx_hook {
 };
 
 static struct workqueue_struct *watch_wq;
-
-/* ------------------------------------------------------------ statistics */
-
-static DEFINE_PER_CPU(u64[MATTX_NR_WATCH_COUNTS], counts);
-
-void mattx_watch_count(enum mattx_watch_count what, unsigned int n)
-{
-	this_cpu_add(counts[what], n);
-}
-
-const unsigned int mattx_watch_stats = MATTX_NR_WATCH_COUNTS;
-
-bool mattx_watch_stat(unsigned int index, const char **name, u64 *value)
-{
-	static const char *const names[MATTX_NR_WATCH_COUNTS] = {
-		[MATTX_COUNT_READY] = "ready.frames",
-		[MATTX_COUNT_WAKES] = "ready.told",
-		[MATTX_COUNT_TAKEN] = "set.taken",
-		[MATTX_COUNT_REFUSED] = "set.refused",
-		[MATTX_COUNT_GIVEN] = "set.given",
-	};
-	int cpu;
-
-	if (index >= MATTX_NR_WATCH_COUNTS)
-		return false;
-	*name = names[index];
-	*value = 0;
-	for_each_possible_cpu(cpu)
-		*value += per_cpu(counts, cpu)[index];
-	return true;
-}
 
 /* ------------------------------------------------------------- which files */
 
@@ -256,8 +223,8 @@ static void send_batch(struct batch *b)
 
 	lockdep_assert_held(&b->all->lock);
 	if (b->n) {
-		mattx_watch_count(MATTX_COUNT_READY, 1);
-		mattx_watch_count(MATTX_COUNT_WAKES, b->n);
+		mattx_ghost_count(MATTX_COUNT_READY, 1);
+		mattx_ghost_count(MATTX_COUNT_WAKES, b->n);
 		b->all->sent++;
 		if (b->work)
 			mattx_link_submit_now(gang->peer, MATTX_F_READY,
@@ -348,7 +315,7 @@ static void tell(struct batch *b, struct mattx_watch *watch, u32 flags)
 	if (flags & MATTX_READY_WAKE)
 		watch->woken = b->all->sent + 1; /* the frame in the making */
 	if (!b->packet)
-		b->packet = mattx_packet_alloc(BATCH * sizeof(*entry),
+		b->packet = mattx_packet_alloc(MATTX_READY_MAX * sizeof(*entry),
 					       GFP_KERNEL | __GFP_NOFAIL);
 	entry = (void *)b->packet->payload + b->n++ * sizeof(*entry);
 	*entry = (struct mattx_wire_ready){
@@ -357,7 +324,7 @@ static void tell(struct batch *b, struct mattx_watch *watch, u32 flags)
 		.mask = cpu_to_le32(mask),
 		.key = cpu_to_le32(key),
 	};
-	if (b->n == BATCH)
+	if (b->n == MATTX_READY_MAX)
 		send_batch(b);
 }
 

@@ -69,7 +69,4 @@ int mattx_take_serve(struct mattx_thread *thread, const void *payload, u32 len);
 /* Is this the payload of a SET? */
 bool mattx_take_valid(const void *payload, u32 len);
 
-extern const unsigned int mattx_watch_stats; /* how many there are */
-bool mattx_watch_stat(unsigned int index, const char **name, u64 *value);
-
 #endif

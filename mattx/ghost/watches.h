@@ -90,15 +90,4 @@ bool mattx_watch_unheard(struct mattx_watch *watch, u32 heard);
 /* Without it: */
 void mattx_watch_put_all(struct list_head *going);
 
-enum mattx_watch_count {
-	MATTX_COUNT_READY, /* frames */
-	MATTX_COUNT_WAKES, /* told in them */
-	MATTX_COUNT_TAKEN,
-	MATTX_COUNT_REFUSED,
-	MATTX_COUNT_GIVEN,
-	MATTX_NR_WATCH_COUNTS,
-};
-
-void mattx_watch_count(enum mattx_watch_count what, unsigned int n);
-
 #endif

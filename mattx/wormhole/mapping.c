@@ -77,7 +77,7 @@ static long here(u32 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4)
 /*
  * Home has changed [start, start + len) and this node could not follow. What is mapped
  * here is nobody's file any more then, and counts as written, so that all of it goes home.
- * Context: may sleep, no locks held.
+ * Context: may sleep, killable, no locks held.
  */
 static void keep_here(struct mattx_thread *thread, unsigned long start,
 		      unsigned long len)
@@ -85,7 +85,8 @@ static void keep_here(struct mattx_thread *thread, unsigned long start,
 	unsigned long end = start + PAGE_ALIGN(len);
 	struct vm_area_struct *vma;
 
-	mmap_write_lock(current->mm);
+	if (mmap_write_lock_killable(current->mm))
+		return; /* it is killed: nothing of it goes home */
 	for (vma = find_vma(current->mm, start); vma && vma->vm_start < end;
 	     vma = find_vma(current->mm, vma->vm_end))
 		vm_flags_set(vma, VM_SOFTDIRTY);
@@ -261,7 +262,6 @@ static long map_over(struct mattx_thread *thread, const struct pt_regs *regs)
 
 	if (is_shared(thread, regs->di, regs->si))
 		return mattx_go_home(thread, __NR_mmap, OVER_SHARED);
-
 	ret = at_home(thread, __NR_mmap, regs->di, regs->si, regs->dx,
 		      regs->r10 & (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS |
 				   MAP_NORESERVE),

@@ -172,7 +172,8 @@ struct mattx_wire_ready {
 #define MATTX_POLL_BITS 0x27ffu
 /* Of registrations: EPOLLEXCLUSIVE to EPOLLET, which are no events. */
 #define MATTX_EPOLL_PRIVATE 0xf0000000u
-#define MATTX_READY_PACE    64 /* frames */
+#define MATTX_READY_MAX	    256 /* struct mattx_wire_ready in one frame */
+#define MATTX_READY_PACE    64	/* frames */
 #define MATTX_READY_WINDOW \
 	256 /* frames that were not taken, at most: then wakes gather */
 

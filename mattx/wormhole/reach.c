@@ -10,6 +10,7 @@
 #include <linux/mman.h>
 #include <linux/socket.h>
 #include <linux/uaccess.h>
+#include <linux/uio.h>
 #include <asm/unistd.h>
 
 #include "gang/gang.h"
@@ -122,12 +123,14 @@ bool mattx_reach_message(struct mattx_thread *thread, u32 nr, unsigned long vec,
 	if (!mattx_guard_any(thread->gang) ||
 	    (nr != __NR_sendmsg && nr != __NR_sendmmsg))
 		return false;
-	if (nr == __NR_sendmsg)
-		n = 1;
-	for (i = 0; i < n; i++)
-		if (!copy_from_user(&msg, &at[i].msg_hdr, sizeof(msg)) &&
-		    has_rights(&msg))
+	/* as the kernel: no more than so many, and none behind a bad one */
+	n = nr == __NR_sendmsg ? 1 : min_t(unsigned int, n, UIO_MAXIOV);
+	for (i = 0; i < n; i++) {
+		if (copy_from_user(&msg, &at[i].msg_hdr, sizeof(msg)))
+			break;
+		if (has_rights(&msg))
 			return true;
+	}
 	return false;
 }
 

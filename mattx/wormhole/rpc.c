@@ -29,6 +29,7 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "ghost/count.h"
 #include "ghost/set.h"
 #include "ghost/watch.h"
 #include "wormhole/hooks.h"
@@ -79,8 +80,7 @@ bool mattx_rpc_stat(unsigned long index, char *name, size_t size, u64 *value)
 
 	if (nr >= MATTX_MAX_CALLS) {
 		index -= MATTX_MAX_CALLS * NR_COUNTS;
-		if (!mattx_watch_stat(index, &ghost, value) &&
-		    !mattx_sets_stat(index - mattx_watch_stats, &ghost, value))
+		if (!mattx_ghost_stat(index, &ghost, value))
 			return false;
 		strscpy(name, ghost, size);
 		return true;

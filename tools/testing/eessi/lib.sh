@@ -187,6 +187,24 @@ progress()
 	[ -z "$file" ] || check "$name: makes steps" on 1 grows "$file" "$lines"
 }
 
+# moves NAME THREADS COMMAND - COMMAND, which prints a line for each step, goes out and back
+# twice while THREADS of its threads compute, and prints what it prints unmoved
+moves()
+{
+	local round
+
+	run_moved "$3"
+	find_workers "$2"
+	for round in 1 2; do
+		# shellcheck disable=SC2086
+		cycle "$1, cycle $round" "$far" "$pid" $W/moved/stdout $workers
+	done
+	that_is_enough
+	steps stdout
+	run_still "$out"
+	same_numbers stdout
+}
+
 # same_numbers FILE...
 same_numbers()
 {

@@ -11,16 +11,7 @@ on 1 "Rscript -e 'cat(requireNamespace(\"limma\", quietly = TRUE))'"
 comment "limma: $out"
 
 # R itself, for Rscript is only what starts it
-run_moved "env OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 R --no-echo --no-restore --file=blas.R --args SIZE"
-find_workers 2
-for round in 1 2; do
-	# shellcheck disable=SC2086
-	cycle "R, cycle $round" "$far" "$pid" $W/moved/stdout $workers
-done
-that_is_enough
-steps stdout
-run_still "$out"
-same_numbers stdout
+moves R 2 "env OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 R --no-echo --no-restore --file=blas.R --args SIZE"
 
 # forked workers: one is away, then the other, then both and their parent
 run_moved "env OPENBLAS_NUM_THREADS=1 R --no-echo --no-restore --file=parallel.R --args SIZE"

@@ -9,14 +9,5 @@ need ESPResSo python3
 on 1 "python3 -c 'import espressomd'" ||
 	skip_test "no ESPResSo on node 1: no EESSI, and Debian has none"
 input espresso-lj.py
-run_moved "env OMP_NUM_THREADS=1 python3 espresso-lj.py SIZE"
-find_workers 1
-for round in 1 2; do
-	# shellcheck disable=SC2086
-	cycle "ESPResSo, cycle $round" "$far" "$pid" $W/moved/stdout $workers
-done
-that_is_enough
-steps stdout
-run_still "$out"
-same_numbers stdout
+moves ESPResSo 1 "env OMP_NUM_THREADS=1 python3 espresso-lj.py SIZE"
 finish_eessi

@@ -12,14 +12,5 @@ maps = open(\"/proc/self/maps\").read()
 assert re.search(\"openblas|flexiblas\", maps)'" ||
 	skip_test "no numpy over OpenBLAS on node 1"
 input numpy-steps.py
-run_moved "env OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 python3 numpy-steps.py SIZE"
-find_workers 2
-for round in 1 2; do
-	# shellcheck disable=SC2086
-	cycle "numpy, cycle $round" "$far" "$pid" $W/moved/stdout $workers
-done
-that_is_enough
-steps stdout
-run_still "$out"
-same_numbers stdout
+moves numpy 2 "env OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 python3 numpy-steps.py SIZE"
 finish_eessi

@@ -505,16 +505,6 @@ static void make_sets(void)
 	control(set, EPOLL_CTL_ADD, edge, EPOLLIN | EPOLLET, 2);
 }
 
-/* SIGTERM ends it between two rounds: within one it would interrupt what waits. */
-static void hold_term(int how)
-{
-	sigset_t mask;
-
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGTERM);
-	pthread_sigmask(how, &mask, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	int first = lib_init("epoll", argc, argv);
@@ -532,7 +522,7 @@ int main(int argc, char **argv)
 		start_game(&games[i]);
 	make_sets();
 	lib_ready();
-	hold_term(SIG_BLOCK);
+	lib_hold_term(SIG_BLOCK);
 	for (i = 0; i < GAMES; i++)
 		pthread_create(&games[i].thread, NULL, play, &games[i]);
 	do {
@@ -545,8 +535,8 @@ int main(int argc, char **argv)
 		check_asked();
 		check_many();
 		check_errors();
-		hold_term(SIG_UNBLOCK);
-		hold_term(SIG_BLOCK);
+		lib_hold_term(SIG_UNBLOCK);
+		lib_hold_term(SIG_BLOCK);
 	} while (lib_round());
 	lib_stop = 1;
 	for (i = 0; i < GAMES; i++) {

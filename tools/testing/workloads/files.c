@@ -632,16 +632,6 @@ static void finish(unsigned long rounds)
 	check_eq(count_records("piped", 'P'), rounds * BATCH);
 }
 
-/* SIGTERM ends it between two rounds: within one it would interrupt what waits. */
-static void hold_term(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(how, &set, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	int first = lib_init("files", argc, argv);
@@ -652,7 +642,7 @@ int main(int argc, char **argv)
 	set_up(argv[first]);
 	lib_ready();
 	do {
-		hold_term(SIG_BLOCK);
+		lib_hold_term(SIG_BLOCK);
 		test_records();
 		test_offsets();
 		test_vectors();
@@ -666,7 +656,7 @@ int main(int argc, char **argv)
 		test_paths();
 		test_directory(round);
 		round++;
-		hold_term(SIG_UNBLOCK);
+		lib_hold_term(SIG_UNBLOCK);
 	} while (lib_round());
 	finish(round);
 	return lib_end();

@@ -61,6 +61,15 @@ void lib_ready(void)
 	lib_progress(0);
 }
 
+void lib_hold_term(int how)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	pthread_sigmask(how, &mask, NULL);
+}
+
 void lib_progress(unsigned long n)
 {
 	char text[32];

@@ -46,6 +46,14 @@ void lib_ready(void);
  */
 bool lib_round(void);
 
+/**
+ * lib_hold_term() - SIG_BLOCK: SIGTERM waits; SIG_UNBLOCK: no longer
+ *
+ * For programs whose checks it would interrupt. Threads that are created meanwhile never
+ * get it.
+ */
+void lib_hold_term(int how);
+
 /* What scripts see of the program; lib_round() does this too. */
 void lib_progress(unsigned long n);
 

@@ -34,7 +34,8 @@ check "goes on after 10 round trips at any moment" on 1 advance epoll 2 200
 check "goes out" migrate "$pid" node2
 check "goes on away" on 1 advance epoll 2 200
 "$cluster" cut 1 2
-sleep 3
+on 1 advance epoll 2 5
+expect "stands still without home" $? 1
 "$cluster" mend 1 2
 check "the nodes find each other again" nodes_up
 check "goes on after a cut" on 1 advance epoll 3 300

@@ -180,15 +180,27 @@ out:
 	return err;
 }
 
+/* A gang that runs here, all of it, is FREEZING from now on. */
+static int begin_freeze(struct mattx_gang *gang, char *cause)
+{
+	int err = -EINVAL;
+
+	strscpy(cause, "is no running guest", MATTX_CAUSE_MAX);
+	if (gang->role == MATTX_ROLE_HOST &&
+	    READ_ONCE(gang->state) == MATTX_GANG_GUEST)
+		err = mattx_gang_await_left(gang, cause);
+	if (!err &&
+	    !mattx_gang_change(gang, MATTX_GANG_GUEST, MATTX_GANG_FREEZING))
+		err = -EINVAL;
+	return err;
+}
+
 static int freeze_guest(struct mattx_gang *gang, struct mattx_ioc_freeze *arg)
 {
-	int err;
+	int err = begin_freeze(gang, arg->cause);
 
-	if (gang->role != MATTX_ROLE_HOST ||
-	    !mattx_gang_change(gang, MATTX_GANG_GUEST, MATTX_GANG_FREEZING)) {
-		strscpy(arg->cause, "is no running guest", sizeof(arg->cause));
-		return -EINVAL;
-	}
+	if (err)
+		return err;
 	err = mattx_gang_freeze(gang, gang->pid, arg->timeout_ms, arg->cause);
 	if (!err) {
 		err = mattx_sets_sync(gang);

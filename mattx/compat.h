@@ -56,6 +56,24 @@ static inline u64 mattx_asleep_since(struct task_struct *task)
 }
 
 /*
+ * Has the task left the CPU to sleep? One that has only set its state to sleep, and then
+ * was preempted or had its CPU taken away by a hypervisor, has not.
+ */
+static inline bool mattx_is_asleep(struct task_struct *task)
+{
+#ifdef CONFIG_SMP
+	if (READ_ONCE(task->on_cpu))
+		return false;
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	/* stays on the queue for a while, but does not run */
+	if (READ_ONCE(task->se.sched_delayed))
+		return true;
+#endif
+	return !READ_ONCE(task->on_rq);
+}
+
+/*
  * rax of any task as it stands in its registers. A stack is freed after a grace period,
  * and taken from the task before. Return: whether it still has one.
  */

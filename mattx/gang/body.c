@@ -712,7 +712,9 @@ static void leave(struct mattx_thread *thread, enum mattx_order order)
 	clear_bit(MATTX_T_BODY, &thread->flags);
 	spin_unlock_irq(&thread->lock);
 	mattx_body_drop_jobs(thread);
-	if (!stays)
+	if (stays)
+		wake_up_all(&gang->wait);
+	else
 		mattx_thread_remove(thread);
 }
 

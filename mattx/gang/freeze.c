@@ -18,6 +18,7 @@
 #include "../main.h"
 
 #define LOOK_AGAIN (HZ / 20)
+#define LEAVE_TIMEOUT (20 * HZ) /* the waker takes half of it at most */
 
 static __printf(2, 3) void say(char *cause, const char *fmt, ...)
 {
@@ -143,17 +144,68 @@ static long wait_dissolved(struct mattx_gang *other, long left)
 	return left;
 }
 
+/*
+ * Leaving the park ends under thread->lock, so that a thread is seen in it, with its
+ * order, or out of it.
+ */
+static bool is_in_park(struct mattx_thread *thread, bool *leaves)
+{
+	bool in;
+
+	lockdep_assert_held(&thread->gang->lock);
+	spin_lock(&thread->lock);
+	in = test_bit(MATTX_T_PARKED, &thread->flags);
+	*leaves = test_bit(MATTX_T_BODY, &thread->flags) &&
+		  thread->order != MATTX_STAY;
+	spin_unlock(&thread->lock);
+	return in;
+}
+
+static bool all_left(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool all, leaves;
+
+	spin_lock_irq(&gang->lock);
+	all = gang->awake || !gang->nr_threads;
+	list_for_each_entry(thread, &gang->threads, node) {
+		is_in_park(thread, &leaves);
+		all = all && !leaves;
+	}
+	spin_unlock_irq(&gang->lock);
+	return all;
+}
+
+/**
+ * mattx_gang_await_left() - until every thread of a guest has left the park
+ *
+ * One that has just come, or was thawed, is in the park until then: as it stands there
+ * it is not frozen, nor has it its place in a futex's queue again.
+ * Context: process, gang->door held; sleeps, killable.
+ * Return: 0; -ETIMEDOUT, -EINTR, and @cause says why.
+ */
+int mattx_gang_await_left(struct mattx_gang *gang, char *cause)
+{
+	long left = wait_event_killable_timeout(gang->wait, all_left(gang),
+						LEAVE_TIMEOUT);
+
+	if (left > 0)
+		return 0;
+	say(cause, left ? "mattxd was killed" : "is still being woken");
+	return left ? -EINTR : -ETIMEDOUT;
+}
+
 static bool all_parked(struct mattx_gang *gang)
 {
 	struct mattx_thread *thread;
-	bool all = true;
+	bool all = true, leaves;
 
 	spin_lock_irq(&gang->lock);
 	list_for_each_entry(thread, &gang->threads, node) {
-		if (!test_bit(MATTX_T_PARKED, &thread->flags)) {
-			all = false;
+		/* one that a freeze which failed has called leaves, and is called again */
+		all = is_in_park(thread, &leaves) && !leaves;
+		if (!all)
 			break;
-		}
 	}
 	spin_unlock_irq(&gang->lock);
 	return all;
@@ -191,16 +243,11 @@ static void say_missing(struct mattx_gang *gang, char *cause)
 	spin_unlock_irq(&gang->lock);
 }
 
-/**
- * mattx_gang_order() - tell every parked thread what to do
- * Context: any.
- */
-void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
+static void give_order(struct mattx_gang *gang, enum mattx_order order)
 {
 	struct mattx_thread *thread;
-	unsigned long flags;
 
-	spin_lock_irqsave(&gang->lock, flags);
+	lockdep_assert_held(&gang->lock);
 	atomic_set(&gang->sleepers, gang->nr_threads);
 	list_for_each_entry(thread, &gang->threads, node) {
 		spin_lock(&thread->lock);
@@ -208,6 +255,18 @@ void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
 		spin_unlock(&thread->lock);
 		wake_up(&thread->wait);
 	}
+}
+
+/**
+ * mattx_gang_order() - tell every parked thread what to do
+ * Context: any.
+ */
+void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	give_order(gang, order);
 	spin_unlock_irqrestore(&gang->lock, flags);
 	mattx_stop_wake_all(gang);
 }
@@ -283,6 +342,32 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
 	return err;
 }
 
+static bool may_thaw(enum mattx_gang_state state)
+{
+	return state == MATTX_GANG_FROZEN || state == MATTX_GANG_FREEZING ||
+	       state == MATTX_GANG_COMMITTING;
+}
+
+/* At once a guest again and told so: who freezes it then waits until it has left. */
+static bool thaw_guest(struct mattx_gang *gang)
+{
+	unsigned long flags;
+	bool may;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	may = may_thaw(gang->state);
+	if (may) {
+		gang->state = MATTX_GANG_GUEST;
+		give_order(gang, MATTX_THAW);
+	}
+	spin_unlock_irqrestore(&gang->lock, flags);
+	if (may) {
+		wake_up_all(&gang->wait);
+		mattx_stop_wake_all(gang);
+	}
+	return may;
+}
+
 /**
  * mattx_gang_thaw() - let a frozen gang go on where it was
  *
@@ -292,21 +377,14 @@ int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
 int mattx_gang_thaw(struct mattx_gang *gang)
 {
 	if (gang->role == MATTX_ROLE_HOST) {
-		if (!mattx_gang_change(gang, MATTX_GANG_FROZEN, MATTX_GANG_GUEST) &&
-		    !mattx_gang_change(gang, MATTX_GANG_FREEZING,
-				       MATTX_GANG_GUEST) &&
-		    !mattx_gang_change(gang, MATTX_GANG_COMMITTING,
-				       MATTX_GANG_GUEST))
+		if (!thaw_guest(gang))
 			return -EINVAL;
 	} else {
-		enum mattx_gang_state state = READ_ONCE(gang->state);
-
-		if (state != MATTX_GANG_FROZEN && state != MATTX_GANG_FREEZING &&
-		    state != MATTX_GANG_COMMITTING)
+		if (!may_thaw(READ_ONCE(gang->state)))
 			return -EINVAL;
 		mattx_guard_release(gang);
+		mattx_gang_order(gang, MATTX_THAW);
 	}
-	mattx_gang_order(gang, MATTX_THAW);
 	mattx_signal_release(gang);
 	return 0;
 }

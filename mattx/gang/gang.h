@@ -125,7 +125,7 @@ struct mattx_gang {
 	unsigned long stub;	     /* address of the code page, 0: none */
 	unsigned long stub_len;
 	atomic_t sleepers; /* threads that have not come to AWAKEN's barrier */
-	bool awake;	   /* AWAKEN: whoever is still waiting may go */
+	bool awake; /* AWAKEN: whoever is still waiting may go; no freeze before */
 	struct work_struct wake_work; /* holds a reference while queued */
 	bool hooked;		      /* holds the hooks */
 	bool silent; /* its exits are not reported to the peer */

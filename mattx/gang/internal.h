@@ -75,6 +75,7 @@ void mattx_gang_exit(void);
 /* freeze.c */
 int mattx_gang_freeze(struct mattx_gang *gang, struct pid *pid,
 		      unsigned int timeout_ms, char *cause);
+int mattx_gang_await_left(struct mattx_gang *gang, char *cause);
 void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order);
 int mattx_gang_thaw(struct mattx_gang *gang);
 void mattx_gang_kill(struct mattx_gang *gang);

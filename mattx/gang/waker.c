@@ -135,7 +135,11 @@ static bool before_call(long ax, long nr)
 	       ax == -ERESTART_RESTARTBLOCK;
 }
 
-/* Is the thread queued again, has it returned, or is it gone? */
+/*
+ * Is the thread queued again, has it returned, or is it gone? It is in the futex's queue
+ * before it leaves the CPU, but the next one may go only after: when each left is what a
+ * later freeze takes their order from.
+ */
 static bool has_settled(struct mattx_thread *thread)
 {
 	struct task_struct *task = thread->task;
@@ -151,7 +155,8 @@ static bool has_settled(struct mattx_thread *thread)
 	if (!mattx_peek_ax(task, &ax))
 		return true; /* ended */
 	if (in_call(ax))
-		return state & (TASK_INTERRUPTIBLE | __TASK_STOPPED);
+		return state & (TASK_INTERRUPTIBLE | __TASK_STOPPED) &&
+		       mattx_is_asleep(task);
 	return !before_call(ax, thread->state.regs.orig_ax);
 }
 
@@ -189,6 +194,7 @@ void mattx_waker_work(struct work_struct *work)
 	list_for_each_entry(thread, &gang->threads, node)
 		wake_up(&thread->wait);
 	spin_unlock_irq(&gang->lock);
+	wake_up_all(&gang->wait);
 	mattx_gang_put(gang);
 }
 

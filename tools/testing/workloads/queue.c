@@ -95,8 +95,6 @@ static void line_up(void)
 		futex(&turn[place[i]], FUTEX_WAKE, 1, NULL);
 		while (!at_gate(place[i]))
 			sleep_ms(1);
-		/* when a thread fell asleep is known but for interrupts' time */
-		sleep_ms(10);
 	}
 }
 

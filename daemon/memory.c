@@ -985,14 +985,18 @@ struct changes {
 static void change_page(void *arg, uint64_t addr, uint64_t entry)
 {
 	struct changes *c = arg;
+	bool is_file;
 
 	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
 		return;
 	if (!c->writable && runs_has(c->shared, &c->at_shared, addr))
 		return; /* its protection is what it was: it cannot have changed */
+	is_file = runs_has(c->files, &c->at, addr);
+	if (is_file && entry & PM_FILE)
+		return; /* fetched from home, and never written to */
 	if (entry & PM_DIRTY)
 		runs_add(&c->todo, addr, addr + PAGE);
-	else if (runs_has(c->files, &c->at, addr))
+	else if (is_file)
 		return; /* unchanged: home has the file */
 	else if (entry & PM_PRESENT && !(entry & PM_ALONE))
 		runs_add(&c->todo, addr, addr + PAGE);

@@ -67,6 +67,29 @@ static const struct file_operations stub_fops = {
 	.mmap = stub_mmap,
 };
 
+/*
+ * vm_mmap() of something of ours in current. A process that has as many mappings as it
+ * may have must be able to move, so ours are not counted against it.
+ */
+static unsigned long map_uncounted(struct file *file, unsigned long addr,
+				   unsigned long len, unsigned long prot,
+				   unsigned long flags)
+{
+	struct mm_struct *mm = current->mm;
+	unsigned long at;
+	int n;
+
+	mmap_write_lock(mm);
+	n = mm->map_count;
+	mm->map_count -= n;
+	mmap_write_unlock(mm);
+	at = vm_mmap(file, addr, len, prot, flags, 0);
+	mmap_write_lock(mm);
+	mm->map_count += n;
+	mmap_write_unlock(mm);
+	return at;
+}
+
 /* Maps the stub and its scratch at @addr in current. */
 static int stub_map(unsigned long addr, unsigned long len)
 {
@@ -76,16 +99,16 @@ static int stub_map(unsigned long addr, unsigned long len)
 	file = anon_inode_getfile("[mattx-stub]", &stub_fops, NULL, O_RDONLY);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	at = vm_mmap(file, addr, PAGE_SIZE, PROT_READ,
-		     MAP_PRIVATE | MAP_FIXED_NOREPLACE, 0);
+	at = map_uncounted(file, addr, PAGE_SIZE, PROT_READ,
+			   MAP_PRIVATE | MAP_FIXED_NOREPLACE);
 	fput(file);
 	if (IS_ERR_VALUE(at))
 		return at;
 	if (len > PAGE_SIZE) {
-		at = vm_mmap(NULL, addr + PAGE_SIZE, len - PAGE_SIZE,
-			     PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-			     0);
+		at = map_uncounted(NULL, addr + PAGE_SIZE, len - PAGE_SIZE,
+				   PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS |
+					   MAP_FIXED_NOREPLACE);
 		if (IS_ERR_VALUE(at)) {
 			vm_munmap(addr, PAGE_SIZE);
 			return at;
@@ -164,8 +187,8 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 	if (thread->scratch)
 		vm_munmap(thread->scratch, thread->scratch_len);
 	thread->scratch = 0;
-	at = vm_mmap(NULL, OURS, len, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	at = map_uncounted(NULL, OURS, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS);
 	if (IS_ERR_VALUE(at))
 		return 0;
 	thread->scratch_len = len;
@@ -432,8 +455,8 @@ static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
 	stub_unmap_all(gang);
 	if (!addr) {
 		/* anywhere, but not where a guest's kernel puts what it maps */
-		addr = vm_mmap(NULL, OURS, len, PROT_NONE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, 0);
+		addr = map_uncounted(NULL, OURS, len, PROT_NONE,
+				     MAP_PRIVATE | MAP_ANONYMOUS);
 		if (IS_ERR_VALUE(addr))
 			return addr;
 		vm_munmap(addr, len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Statistics of pushed readiness. */
+/* Statistics of ghosts. */
 #include <linux/percpu.h>
 
 #include "ghost/count.h"
@@ -22,6 +22,8 @@ bool mattx_ghost_stat(unsigned long index, const char **name, u64 *value)
 		[MATTX_COUNT_HEARD] = "ready.heard",
 		[MATTX_COUNT_LOOKS] = "ready.looks",
 		[MATTX_COUNT_WAITS] = "set.waits",
+		[MATTX_COUNT_FETCHES] = "file.fetches",
+		[MATTX_COUNT_PAGES] = "file.pages",
 	};
 	int cpu;
 

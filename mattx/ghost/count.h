@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Statistics of pushed readiness: Documentation/debugging.md says what they mean. */
+/* Statistics of ghosts: Documentation/debugging.md says what they mean. */
 #ifndef _MATTX_GHOST_COUNT_H
 #define _MATTX_GHOST_COUNT_H
 
@@ -16,6 +16,8 @@ enum mattx_ghost_counter {
 	MATTX_COUNT_HEARD, /* frames READY */
 	MATTX_COUNT_LOOKS,
 	MATTX_COUNT_WAITS, /* of sets that are here */
+	MATTX_COUNT_FETCHES,
+	MATTX_COUNT_PAGES, /* of files that came with them */
 	MATTX_NR_GHOST_COUNTERS,
 };
 

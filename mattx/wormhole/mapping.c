@@ -3,17 +3,20 @@
  * What a guest maps, unmaps and protects.
  *
  * Anonymous memory is this node's business alone. A file is mapped twice: at home the
- * deputy maps the file itself, at the same place, and here is private memory with the
- * file's contents, a range that gang->ranges remembers. What changes such a range is
- * made at home first and then here, so that both layouts agree when the process comes
- * home and what it has written goes into the file's own mapping there. A private mapping
- * need not show what is written to the file later, so its contents may be copied.
+ * deputy maps the file itself, and here, at the same place, is memory whose pages are
+ * fetched from there (ghost/pages.c), a range that gang->ranges remembers. What changes
+ * such a range is made at home first and then here, so that both layouts agree when the
+ * process comes home and what it has written goes into the file's own mapping there. A
+ * private mapping need not show what is written to the file later, so its pages may stay.
+ *
+ * What home has unmapped cannot be fetched any more. So where it could happen that this
+ * node cannot follow, since the process has as many mappings as it may have, it goes home.
  *
  * Memory that is shared at home, but with nobody, came along as private memory. What
  * would show the difference (it is unmapped, moved, protected, dropped, or has to be in
  * its file now) goes home.
  *
- * Shared mappings, huge pages, and what is too large to be copied at once go home.
+ * Shared mappings and huge pages go home.
  */
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -23,11 +26,10 @@
 
 #include "compat.h"
 #include "gang/gang.h"
+#include "ghost/pages.h"
+#include "wormhole/protocol.h"
 #include "wormhole/rpc.h"
 #include "wormhole/special.h"
-
-#define CONTENTS_MAX \
-	(64ul << 20) /* bytes of a file that are copied for a mapping */
 
 /* Flags that change nothing about where or what is mapped. */
 #define HARMLESS \
@@ -35,9 +37,13 @@
 	 MAP_POPULATE | MAP_NONBLOCK)
 
 #define OVER_SHARED "over a shared mapping"
+#define TOO_MANY    "as many mappings as there may be"
 
 /* What home says of a range in which the stub or somebody's buffer lies. */
 #define IN_THE_WAY (-EBUSY)
+
+#define SPARE \
+	4 /* mappings that a change of one may cost, or mremap() wants to be free */
 
 static u32 number(const struct pt_regs *regs)
 {
@@ -51,7 +57,7 @@ static long at_home(struct mattx_thread *thread, u32 nr, u64 a0, u64 a1, u64 a2,
 {
 	const u64 args[6] = { a0, a1, a2, a3, a4, a5 };
 
-	return mattx_call_firm(thread, nr, mattx_call_entry(nr), args);
+	return mattx_call_firm(thread, nr, mattx_call_entry(nr), args, NULL);
 }
 
 static struct pt_regs call_regs(u32 nr, u64 a0, u64 a1, u64 a2, u64 a3, u64 a4)
@@ -94,6 +100,30 @@ static void keep_here(struct mattx_thread *thread, unsigned long start,
 	mattx_guest_set_range(thread->gang, start, end, false);
 }
 
+/* Could SPARE more mappings be made? They are: every other page of a place of their own. */
+static bool has_room(void)
+{
+	const unsigned long len = 2 * SPARE * PAGE_SIZE;
+	unsigned long at = vm_mmap(NULL, 0, len, PROT_NONE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				   0);
+	bool has = !IS_ERR_VALUE(at);
+	unsigned int i;
+
+	for (i = 0; has && i < SPARE; i++)
+		has = !vm_munmap(at + (2 * i + 1) * PAGE_SIZE, PAGE_SIZE);
+	if (!IS_ERR_VALUE(at))
+		vm_munmap(at, len);
+	return has;
+}
+
+/* Would pages be lost that were not fetched yet, if this node could not follow home? */
+static bool is_risky(unsigned long start, unsigned long len)
+{
+	return len && start + len > start && mattx_ghost_any(start, len) &&
+	       !has_room();
+}
+
 /* A range is rounded as the kernel does it. */
 static bool is_special(struct mattx_thread *thread, unsigned long start,
 		       unsigned long len)
@@ -126,42 +156,35 @@ bool mattx_refine_mmap(const u64 *args, struct mattx_arg *arg)
 struct file_map {
 	unsigned long addr, len, size; /* as asked for; size: in whole pages */
 	u64 prot, flags, fd, off;
-	unsigned long at; /* where its contents are put together */
+	unsigned long at; /* where it is mapped here, 0: nowhere of its own */
+	u32 reply;	  /* MATTX_REPLY_* of home's mmap() */
 };
 
-/* Return: bytes that were there, which may be fewer; or a negative errno. */
-static long copy_contents(struct mattx_thread *thread, const struct file_map *m)
+/* Home's mapping, which has to lie where it does here. */
+static long map_at_home(struct mattx_thread *thread, struct file_map *m)
 {
-	struct pt_regs regs =
-		call_regs(__NR_pread64, m->fd, m->at, m->len, m->off, 0);
+	const u64 args[6] = {
+		m->addr, m->len,
+		m->prot, (m->flags & (MAP_TYPE | MAP_NORESERVE)) | MAP_FIXED,
+		m->fd,	 m->off,
+	};
 
-	return mattx_do_rw(thread, mattx_call_entry(__NR_pread64), &regs);
-}
-
-/* What lies behind the end of the file cannot be touched: natively it gives SIGBUS. */
-static long protect_contents(const struct file_map *m, long got)
-{
-	unsigned long end = PAGE_ALIGN(got);
-	long ret = 0;
-
-	if (end)
-		ret = here(__NR_mprotect, m->at, end, m->prot, 0, 0);
-	if (!ret && end < m->size)
-		ret = here(__NR_mprotect, m->at + end, m->size - end, PROT_NONE,
-			   0, 0);
-	return ret;
+	return mattx_call_firm(thread, __NR_mmap, mattx_call_entry(__NR_mmap),
+			       args, &m->reply);
 }
 
 /* Both sides get the mapping, or neither. */
 static long place(struct mattx_thread *thread, struct file_map *m)
 {
-	u64 flags = (m->flags & (MAP_TYPE | MAP_NORESERVE)) | MAP_FIXED;
-	long ret;
+	long ret = map_at_home(thread, m);
 
-	ret = at_home(thread, __NR_mmap, m->addr, m->len, m->prot, flags, m->fd,
-		      m->off);
 	if (ret != m->addr)
 		return ret < 0 ? ret : -ENOMEM;
+	if (!(m->reply & MATTX_REPLY_REGULAR)) {
+		if (m->at == m->addr)
+			at_home(thread, __NR_munmap, m->addr, m->len, 0, 0, 0, 0);
+		return IN_THE_WAY; /* a device's memory, perhaps */
+	}
 	if (m->at != m->addr) {
 		ret = here(__NR_mremap, m->at, m->size, m->size,
 			   MREMAP_MAYMOVE | MREMAP_FIXED, m->addr);
@@ -176,39 +199,39 @@ static long place(struct mattx_thread *thread, struct file_map *m)
 	return m->addr;
 }
 
-static bool is_restart(long ret)
+/* Whether home can do it, the kernel there knows; where it lies is for this one to say. */
+static long home_says(long ret)
 {
-	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
-	       ret == -ERESTARTNOHAND || ret == -EINTR;
+	switch (ret) {
+	case -EINVAL: /* of an address that the program did not choose */
+	case -ENOMEM:
+	case -EAGAIN:
+		return IN_THE_WAY;
+	case -ERESTARTSYS:
+	case -ERESTARTNOHAND:
+	case -EINTR:
+		return -ERESTARTNOINTR;
+	default:
+		return ret;
+	}
 }
 
-/* A place of its own, or the one that was asked for if that must be free. */
-static unsigned long reserve(const struct file_map *m)
-{
-	bool fixed = m->flags & MAP_FIXED && !(m->flags & MAP_FIXED_NOREPLACE);
-
-	return vm_mmap(
-		NULL, fixed ? 0 : m->addr, m->size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | (m->flags & MAP_FIXED_NOREPLACE),
-		0);
-}
-
+/* Here in a place of its own, or in the one that was asked for if that must be free. */
 static long map_file(struct mattx_thread *thread, struct file_map *m)
 {
+	bool over = m->flags & MAP_FIXED && !(m->flags & MAP_FIXED_NOREPLACE);
+	u64 flags = m->flags & (MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+	struct mattx_ghost_pages *pages;
 	long ret;
 
-	m->at = reserve(m);
+	m->at = mattx_ghost_map(thread->gang, over ? 0 : m->addr, m->size,
+				m->prot, MAP_PRIVATE | flags, &pages);
 	if (IS_ERR_VALUE(m->at))
 		return m->at;
-	if (!(m->flags & MAP_FIXED))
+	if (!over)
 		m->addr = m->at;
-	ret = copy_contents(thread, m);
-	if (is_restart(ret))
-		ret = -ERESTARTNOINTR;
-	else if (ret < 0)
-		ret = IN_THE_WAY; /* the kernel at home knows what mmap() says to that */
-	else
-		ret = protect_contents(m, ret) ?: place(thread, m);
+	mattx_ghost_at(pages, m->addr);
+	ret = home_says(place(thread, m));
 	if (m->at)
 		vm_munmap(m->at, m->size);
 	return ret;
@@ -220,10 +243,12 @@ static const char *file_obstacle(const struct file_map *m)
 		return "shared memory";
 	if (m->flags & ~(MAP_TYPE | MAP_FIXED | MAP_FIXED_NOREPLACE | HARMLESS))
 		return "a file is mapped in another way";
-	if (!m->len || !PAGE_ALIGNED(m->off) || m->len > CONTENTS_MAX ||
+	if (!m->size || !PAGE_ALIGNED(m->off) ||
 	    (m->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) &&
 	     (!PAGE_ALIGNED(m->addr) || m->addr + m->size < m->addr)))
-		return "a large file is mapped";
+		return "a file is mapped";
+	if (m->flags & MAP_FIXED && is_risky(m->addr, m->size))
+		return TOO_MANY;
 	return NULL;
 }
 
@@ -262,6 +287,8 @@ static long map_over(struct mattx_thread *thread, const struct pt_regs *regs)
 
 	if (is_shared(thread, regs->di, regs->si))
 		return mattx_go_home(thread, __NR_mmap, OVER_SHARED);
+	if (is_risky(regs->di, regs->si))
+		return mattx_go_home(thread, __NR_mmap, TOO_MANY);
 	ret = at_home(thread, __NR_mmap, regs->di, regs->si, regs->dx,
 		      regs->r10 & (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS |
 				   MAP_NORESERVE),
@@ -307,6 +334,8 @@ MATTX_HANDLER(mattx_do_range)
 		return mattx_call_here(nr, regs);
 	if (is_shared(thread, regs->di, regs->si))
 		return mattx_go_home(thread, nr, "a shared mapping");
+	if (nr == __NR_munmap && is_risky(regs->di, regs->si))
+		return mattx_go_home(thread, nr, TOO_MANY);
 	ret = at_home(thread, nr, regs->di, regs->si, regs->dx, 0, 0, 0);
 	if (ret == IN_THE_WAY || ret == -ENOMEM)
 		return mattx_go_home(thread, nr, "a mapping of a file");

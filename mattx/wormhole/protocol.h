@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define MATTX_PROTO_MAGIC   0x5874614du /* "MatX" */
-#define MATTX_PROTO_VERSION 2
+#define MATTX_PROTO_VERSION 3
 #define MATTX_FRAME_MAX \
 	(32u << 20) /* bytes of payload; larger transfers are split */
 
@@ -37,6 +37,8 @@ enum mattx_frame_type {
 		24, /* host to home: struct mattx_frame_watch: nobody listens */
 	MATTX_F_PACE =
 		25, /* host to home: MATTX_READY_PACE frames READY were taken */
+	/* about mapped files: ghost/pages.c and wormhole/serve.c */
+	MATTX_F_FETCH = 26, /* host to home: struct mattx_frame_fetch; REPLY answers */
 	/* about gangs: gang/message.c */
 	MATTX_F_COMMIT =
 		32, /* the sender's copy has stopped, yours is the live one */
@@ -89,7 +91,7 @@ struct mattx_frame_call {
 };
 
 enum {
-	MATTX_REPLY_REGULAR = 1, /* argument 0 is a descriptor of a regular file */
+	MATTX_REPLY_REGULAR = 1, /* its descriptor is one of a regular file */
 	/* ret says why no system call was made; EBUSY: for memory that is away */
 	MATTX_REPLY_NOT_MADE = 2,
 	MATTX_REPLY_NOT_BEGUN = 4, /* interrupted before: to be made again */
@@ -188,6 +190,19 @@ struct mattx_frame_watch {
 	__le32 watch;
 	__le32 grants; /* MUTE: REPLYs and ITEMS that have named it so far */
 };
+
+/*
+ * Memory of the deputy. The REPLY's ret says how many bytes of it follow: whole pages,
+ * fewer than asked for from one on that cannot be had.
+ */
+struct mattx_frame_fetch {
+	__le64 call;
+	__le32 tid; /* whose deputy reads it */
+	__le32 len; /* bytes, MATTX_FETCH_MAX at most; as addr, of whole pages */
+	__le64 addr;
+};
+
+#define MATTX_FETCH_MAX (256u << 10)
 
 struct mattx_frame_error {
 	__le32 error; /* positive errno */

@@ -149,6 +149,26 @@ enum trip {
 	TRIP_LOST, /* no deputy any more, or killed: nobody will see the result */
 };
 
+/*
+ * Something for the deputy that is no system call. @rq is pending, and named in @head.
+ * Return: what home has answered, or a negative errno. rq->reply is to be freed.
+ */
+static long ask(struct mattx_request *rq, u16 type, const void *head,
+		size_t head_len, const void *data, size_t data_len)
+{
+	long ret = mattx_link_send(rq->peer, type, rq->gang, head, head_len,
+				   data, data_len, GFP_KERNEL | __GFP_NOFAIL);
+
+	if (ret)
+		leave_pending(rq);
+	else
+		ret = wait_reply(rq);
+	if (ret || rq->lost)
+		return ret ?: -ESRCH;
+	return (s64)le64_to_cpu(
+		((const struct mattx_frame_reply *)rq->reply)->ret);
+}
+
 long mattx_rpc_set(struct mattx_thread *thread, struct mattx_frame_set *frame,
 		   const struct mattx_wire_item *item)
 {
@@ -160,20 +180,34 @@ long mattx_rpc_set(struct mattx_thread *thread, struct mattx_frame_set *frame,
 		return ret;
 	frame->call = cpu_to_le64(rq.id);
 	frame->tid = cpu_to_le32(thread->tid);
-	ret = mattx_link_send(rq.peer, MATTX_F_SET, rq.gang, frame,
-			      sizeof(*frame), item, len,
-			      GFP_KERNEL | __GFP_NOFAIL);
-	if (ret)
-		leave_pending(&rq);
-	else
-		ret = wait_reply(&rq);
-	if (!ret && rq.lost)
-		ret = -ESRCH;
-	if (!ret)
-		ret = (s64)le64_to_cpu(
-			((const struct mattx_frame_reply *)rq.reply)->ret);
+	ret = ask(&rq, MATTX_F_SET, frame, sizeof(*frame), item, len);
 	kvfree(rq.reply);
 	return ret;
+}
+
+long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
+		     struct mattx_frame_reply **reply)
+{
+	struct mattx_request rq = { .thread = thread, .firm = true };
+	struct mattx_frame_fetch frame = {
+		.tid = cpu_to_le32(thread->tid),
+		.len = cpu_to_le32(len),
+		.addr = cpu_to_le64(addr),
+	};
+	long ret = enter_pending(&rq);
+
+	*reply = NULL;
+	if (ret)
+		return ret;
+	frame.call = cpu_to_le64(rq.id);
+	ret = ask(&rq, MATTX_F_FETCH, &frame, sizeof(frame), NULL, 0);
+	*reply = rq.reply;
+	if (ret <= 0 || (ret <= len && PAGE_ALIGNED(ret) &&
+			 rq.reply_len == sizeof(**reply) + ret))
+		return ret;
+	pr_warn_ratelimited("node %s sent a malformed piece of a file\n",
+			    mattx_peer_name(rq.peer));
+	return -EIO;
 }
 
 static enum trip judge_reply(struct mattx_request *rq, long *ret)
@@ -308,7 +342,8 @@ long mattx_call_once(struct mattx_request *rq)
 }
 
 static long call_deputy(struct mattx_thread *thread, u32 nr,
-			const struct mattx_call *call, const u64 *args, bool firm)
+			const struct mattx_call *call, const u64 *args,
+			bool firm, u32 *flags)
 {
 	struct mattx_call copy;
 	struct mattx_request rq;
@@ -329,6 +364,8 @@ static long call_deputy(struct mattx_thread *thread, u32 nr,
 	} while (ret == MATTX_AGAIN);
 	if (mattx_sets_unsettled(thread->gang))
 		mattx_sets_settle(thread);
+	if (flags)
+		*flags = rq.reply_flags;
 	/* nothing that a deputy calls has such a restart, or wait.c deals with it */
 	if (ret == -ERESTART_RESTARTBLOCK)
 		ret = -ERESTARTNOHAND;
@@ -338,13 +375,13 @@ static long call_deputy(struct mattx_thread *thread, u32 nr,
 long mattx_call_deputy(struct mattx_thread *thread, u32 nr,
 		       const struct mattx_call *call, const u64 *args)
 {
-	return call_deputy(thread, nr, call, args, false);
+	return call_deputy(thread, nr, call, args, false, NULL);
 }
 
 long mattx_call_firm(struct mattx_thread *thread, u32 nr,
-		     const struct mattx_call *call, const u64 *args)
+		     const struct mattx_call *call, const u64 *args, u32 *flags)
 {
-	return call_deputy(thread, nr, call, args, true);
+	return call_deputy(thread, nr, call, args, true, flags);
 }
 
 /* ------------------------------------------------------------ what arrives */
@@ -391,6 +428,9 @@ void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang,
 		break;
 	case MATTX_F_SET:
 		mattx_serve_set(peer, gang, payload, len);
+		return;
+	case MATTX_F_FETCH:
+		mattx_serve_fetch(peer, gang, payload, len);
 		return;
 	case MATTX_F_ITEMS:
 	case MATTX_F_READY:

@@ -52,11 +52,13 @@ long mattx_call_deputy(struct mattx_thread *thread, u32 nr,
 /**
  * mattx_call_firm() - the same for a call that does not block at home
  *
+ * @flags: out: MATTX_REPLY_* of the reply; may be NULL
+ *
  * A signal does not interrupt it, so that what is done here and at home is done in
  * both places or in neither.
  */
 long mattx_call_firm(struct mattx_thread *thread, u32 nr,
-		     const struct mattx_call *call, const u64 *args);
+		     const struct mattx_call *call, const u64 *args, u32 *flags);
 
 struct mattx_frame_set;
 struct mattx_wire_item;
@@ -70,6 +72,20 @@ struct mattx_wire_item;
  */
 long mattx_rpc_set(struct mattx_thread *thread, struct mattx_frame_set *frame,
 		   const struct mattx_wire_item *item);
+
+struct mattx_frame_reply;
+
+/**
+ * mattx_rpc_fetch() - have the deputy read its memory
+ * @thread: current's
+ * @addr, @len: bytes, whole pages; @len is MATTX_FETCH_MAX at most
+ * @reply: out: NULL, or to be given to kvfree(); what was read follows it
+ * Context: process; sleeps until home has answered, killable; also with the locks of the
+ * memory management, which are the guest's own.
+ * Return: bytes that were read, whole pages; or a negative errno: -EINTR: killed.
+ */
+long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
+		     struct mattx_frame_reply **reply);
 
 /*
  * Calls with a time-out that are continued by restart_syscall(2) on the host.
@@ -131,6 +147,7 @@ int mattx_serve_init(void);
 void mattx_serve_exit(void);
 void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
 void mattx_serve_set(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
+void mattx_serve_fetch(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
 void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload,
 			u32 len);
 

@@ -4,7 +4,8 @@
  *
  * A CALL becomes a job of the deputy's thread: its buffers are laid out in the
  * thread's scratch memory, the thread makes the call as user code would, and the
- * REPLY carries the result and what was written. The job owns the frame.
+ * REPLY carries the result and what was written. The job owns the frame. FETCH and SET
+ * are jobs without a call.
  *
  * When the thread ends first, the job is finished from wherever that is noticed,
  * which may be a context that cannot sleep: a work answers then.
@@ -126,12 +127,13 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 
 static u32 reply_flags(const struct served *s)
 {
+	bool is_mmap = s->job.nr == __NR_mmap;
 	struct file *file;
 	u32 flags = 0;
 
-	if (!s->layout.call->rw)
+	if (!s->layout.call->rw && !is_mmap)
 		return 0;
-	file = fget(s->args[0]);
+	file = fget(s->args[is_mmap ? 4 : 0]);
 	if (file) {
 		if (S_ISREG(file_inode(file)->i_mode))
 			flags = MATTX_REPLY_REGULAR;
@@ -229,6 +231,54 @@ static int served_set(struct mattx_thread *thread, struct mattx_job *job)
 	return mattx_take_serve(thread, s->payload, s->len);
 }
 
+/* What of [addr, addr + len) can be read, in whole pages. */
+static u32 read_pages(void *to, u64 addr, u32 len)
+{
+	u32 at = 0;
+
+	while (at < len && !fatal_signal_pending(current) &&
+	       !copy_from_user(to + at, u64_to_user_ptr(addr + at), PAGE_SIZE)) {
+		at += PAGE_SIZE;
+		cond_resched();
+	}
+	return at;
+}
+
+/* In the deputy's thread: no call either. It has answered when -ECANCELED is returned. */
+static int served_fetch(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct served *s = container_of(job, struct served, job);
+	const struct mattx_frame_fetch *frame = s->payload;
+	u32 len = le32_to_cpu(frame->len), got;
+	struct mattx_frame_reply *reply;
+	struct mattx_packet *packet;
+
+	packet = mattx_packet_alloc(sizeof(*reply) + len,
+				    GFP_KERNEL | __GFP_NOFAIL);
+	reply = (void *)packet->payload;
+	got = read_pages(reply + 1, le64_to_cpu(frame->addr), len);
+	*reply = (struct mattx_frame_reply){
+		.call = cpu_to_le64(s->call),
+		.ret = cpu_to_le64(got),
+	};
+	mattx_link_submit_now(s->peer, MATTX_F_REPLY, s->gang, packet,
+			      sizeof(*reply) + got);
+	return -ECANCELED;
+}
+
+static void fetch_done(struct mattx_thread *thread, struct mattx_job *job,
+		       long ret)
+{
+	struct served *s = container_of(job, struct served, job);
+
+	if (ret == -ECANCELED) {
+		served_free(s);
+		return;
+	}
+	s->ret = ret;
+	queue_work(serve_wq, &s->work);
+}
+
 /* Is there a call like this, may a guest have it made, and is it well formed? */
 static int check_call(struct served *s, const struct mattx_frame_call *frame,
 		      u32 len)
@@ -313,6 +363,34 @@ void mattx_serve_set(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
 	}
 	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
 	s->job.start = served_set;
+	serve(s, le32_to_cpu(frame->tid), 0);
+}
+
+static bool fetch_valid(const struct mattx_frame_fetch *frame, u32 len)
+{
+	u32 want;
+
+	if (len != sizeof(*frame))
+		return false;
+	want = le32_to_cpu(frame->len);
+	return want && want <= MATTX_FETCH_MAX && PAGE_ALIGNED(want) &&
+	       PAGE_ALIGNED(le64_to_cpu(frame->addr));
+}
+
+void mattx_serve_fetch(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
+{
+	const struct mattx_frame_fetch *frame = payload;
+	struct served *s;
+
+	if (!fetch_valid(frame, len)) {
+		pr_warn_ratelimited("node %s asked for pages in a malformed way\n",
+				    mattx_peer_name(peer));
+		kvfree(payload);
+		return;
+	}
+	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
+	s->job.start = served_fetch;
+	s->job.done = fetch_done;
 	serve(s, le32_to_cpu(frame->tid), 0);
 }
 

@@ -39,7 +39,7 @@ static long to_deputy_firm(struct mattx_thread *thread,
 	u64 args[6];
 
 	mattx_regs_args(regs, args);
-	return mattx_call_firm(thread, number(regs), call, args);
+	return mattx_call_firm(thread, number(regs), call, args, NULL);
 }
 
 /* Is this TID of the caller's own process? */
@@ -219,7 +219,7 @@ MATTX_HANDLER(mattx_do_both)
 		return ret;
 	mattx_regs_args(regs, args);
 	args[2] = 0;
-	mattx_call_firm(thread, number(regs), call, args);
+	mattx_call_firm(thread, number(regs), call, args, NULL);
 	return ret;
 }
 
@@ -318,7 +318,7 @@ MATTX_HANDLER(mattx_do_times)
 		if (ret == -EFAULT)
 			return ret;
 	}
-	return mattx_call_firm(thread, number(regs), call, none);
+	return mattx_call_firm(thread, number(regs), call, none, NULL);
 }
 
 MATTX_HANDLER(mattx_do_getrusage)

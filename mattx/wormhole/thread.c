@@ -48,7 +48,7 @@ static long clone_thread(struct mattx_thread *thread, const struct pt_regs *regs
 	long tid, ret;
 
 	tid = mattx_call_firm(thread, __NR_clone, mattx_call_entry(__NR_clone),
-			      args);
+			      args, NULL);
 	if (tid <= 0)
 		return tid;
 	ret = mattx_guest_next_tid(thread->gang, tid);

@@ -35,7 +35,7 @@
 
 struct mattx_ghost_pages {
 	struct mattx_gang *gang; /* holds a reference */
-	unsigned long home;	 /* where the deputy has it */
+	unsigned long home;	 /* where the deputy has it, 0: nowhere yet */
 };
 
 static struct vfsmount *ghost_mount; /* simple_pin_fs() */
@@ -50,12 +50,14 @@ static int ghost_mounted;
 static long fetch(const struct mattx_ghost_pages *pages, loff_t pos, u32 len,
 		  struct mattx_frame_reply **reply)
 {
+	unsigned long home = READ_ONCE(pages->home);
 	struct mattx_thread *thread;
 
-	if (mattx_caller(&thread) != MATTX_IS_GUEST || thread->gang != pages->gang)
+	if (!home || mattx_caller(&thread) != MATTX_IS_GUEST ||
+	    thread->gang != pages->gang)
 		return -EIO;
 	mattx_ghost_count(MATTX_COUNT_FETCHES, 1);
-	return mattx_rpc_fetch(thread, READ_ONCE(pages->home) + pos, len, reply);
+	return mattx_rpc_fetch(thread, home + pos, len, reply);
 }
 
 /* Gives a locked folio the contents at @from, or none. */
@@ -168,7 +170,7 @@ static struct inode *ghost_inode(unsigned long len)
 }
 
 /* The mount is pinned; on success the pin is the file's, and so is @pages. */
-static struct file *ghost_open(struct mattx_ghost_pages *pages, unsigned long len)
+static struct file *open_pinned(struct mattx_ghost_pages *pages, unsigned long len)
 {
 	struct inode *inode = ghost_inode(len);
 	struct file *file;
@@ -188,7 +190,7 @@ static struct file *ghost_open(struct mattx_ghost_pages *pages, unsigned long le
 	return file;
 }
 
-static struct file *ghost_file(struct mattx_gang *gang, unsigned long len)
+struct file *mattx_ghost_open(struct mattx_gang *gang, unsigned long len)
 {
 	struct mattx_ghost_pages *pages = kzalloc(sizeof(*pages), GFP_KERNEL);
 	struct file *file;
@@ -202,7 +204,7 @@ static struct file *ghost_file(struct mattx_gang *gang, unsigned long len)
 		return ERR_PTR(err);
 	}
 	pages->gang = mattx_gang_hold(gang);
-	file = ghost_open(pages, len);
+	file = open_pinned(pages, len);
 	if (IS_ERR(file)) {
 		simple_release_fs(&ghost_mount, &ghost_mounted);
 		mattx_gang_put(gang);
@@ -211,25 +213,10 @@ static struct file *ghost_file(struct mattx_gang *gang, unsigned long len)
 	return file;
 }
 
-/* --------------------------------------------------------------- mappings */
-
-unsigned long mattx_ghost_map(struct mattx_gang *gang, unsigned long addr,
-			      unsigned long len, unsigned long prot,
-			      unsigned long flags, struct mattx_ghost_pages **res)
+void mattx_ghost_at(struct file *file, unsigned long home)
 {
-	struct file *file = ghost_file(gang, len);
-	unsigned long at;
+	struct mattx_ghost_pages *pages = file->private_data;
 
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	*res = file->private_data;
-	at = vm_mmap(file, addr, len, prot, flags, 0);
-	fput(file); /* the mapping's now */
-	return at;
-}
-
-void mattx_ghost_at(struct mattx_ghost_pages *pages, unsigned long home)
-{
 	WRITE_ONCE(pages->home, home);
 }
 

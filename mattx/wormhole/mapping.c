@@ -18,6 +18,7 @@
  *
  * Shared mappings and huge pages go home.
  */
+#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/ptrace.h>
@@ -100,18 +101,19 @@ static void keep_here(struct mattx_thread *thread, unsigned long start,
 	mattx_guest_set_range(thread->gang, start, end, false);
 }
 
-/* Could SPARE more mappings be made? They are: every other page of a place of their own. */
+/* Could SPARE more mappings be made? They are: every page differs from its neighbours. */
 static bool has_room(void)
 {
-	const unsigned long len = 2 * SPARE * PAGE_SIZE;
+	const unsigned long len = (SPARE + 1) * PAGE_SIZE;
 	unsigned long at = vm_mmap(NULL, 0, len, PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				   0);
 	bool has = !IS_ERR_VALUE(at);
 	unsigned int i;
 
-	for (i = 0; has && i < SPARE; i++)
-		has = !vm_munmap(at + (2 * i + 1) * PAGE_SIZE, PAGE_SIZE);
+	for (i = 1; has && i < SPARE; i += 2)
+		has = !here(__NR_mprotect, at + i * PAGE_SIZE, PAGE_SIZE,
+			    PROT_READ, 0, 0);
 	if (!IS_ERR_VALUE(at))
 		vm_munmap(at, len);
 	return has;
@@ -156,7 +158,8 @@ bool mattx_refine_mmap(const u64 *args, struct mattx_arg *arg)
 struct file_map {
 	unsigned long addr, len, size; /* as asked for; size: in whole pages */
 	u64 prot, flags, fd, off;
-	unsigned long at; /* where it is mapped here, 0: nowhere of its own */
+	struct file *ghost;
+	unsigned long at; /* where that is mapped, 0: where it shall be */
 	u32 reply;	  /* MATTX_REPLY_* of home's mmap() */
 };
 
@@ -185,6 +188,7 @@ static long place(struct mattx_thread *thread, struct file_map *m)
 			at_home(thread, __NR_munmap, m->addr, m->len, 0, 0, 0, 0);
 		return IN_THE_WAY; /* a device's memory, perhaps */
 	}
+	mattx_ghost_at(m->ghost, m->addr);
 	if (m->at != m->addr) {
 		ret = here(__NR_mremap, m->at, m->size, m->size,
 			   MREMAP_MAYMOVE | MREMAP_FIXED, m->addr);
@@ -221,19 +225,23 @@ static long map_file(struct mattx_thread *thread, struct file_map *m)
 {
 	bool over = m->flags & MAP_FIXED && !(m->flags & MAP_FIXED_NOREPLACE);
 	u64 flags = m->flags & (MAP_NORESERVE | MAP_FIXED_NOREPLACE);
-	struct mattx_ghost_pages *pages;
 	long ret;
 
-	m->at = mattx_ghost_map(thread->gang, over ? 0 : m->addr, m->size,
-				m->prot, MAP_PRIVATE | flags, &pages);
-	if (IS_ERR_VALUE(m->at))
+	m->ghost = mattx_ghost_open(thread->gang, m->size);
+	if (IS_ERR(m->ghost))
+		return PTR_ERR(m->ghost);
+	m->at = vm_mmap(m->ghost, over ? 0 : m->addr, m->size, m->prot,
+			MAP_PRIVATE | flags, 0);
+	if (IS_ERR_VALUE(m->at)) {
+		fput(m->ghost);
 		return m->at;
+	}
 	if (!over)
 		m->addr = m->at;
-	mattx_ghost_at(pages, m->addr);
 	ret = home_says(place(thread, m));
 	if (m->at)
 		vm_munmap(m->at, m->size);
+	fput(m->ghost); /* the mapping's now */
 	return ret;
 }
 

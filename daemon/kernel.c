@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Generic netlink to the module. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -664,6 +666,23 @@ static void keep_local(const struct kernel_node *node, void *arg)
 		*instance = node->instance;
 }
 
+/* Do the module and this daemon mean the same by what they say to each other? */
+static int check_abi(char *cause, size_t cause_len)
+{
+	struct mattx_ioc_version version = { .abi = MATTX_ABI };
+	int fd = open("/dev/mattx", O_RDWR | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return cause_set(cause, cause_len, errno,
+				 "cannot open /dev/mattx: %m");
+	if (ioctl(fd, MATTX_IOC_VERSION, &version))
+		ret = cause_set(cause, cause_len, errno,
+				"the module is of another version: its interface is %u, this daemon's %u",
+				version.abi, MATTX_ABI);
+	close(fd);
+	return ret;
+}
+
 int kernel_local_set(uint32_t id, const char *name, uint64_t *instance,
 		     char *cause, size_t cause_len)
 {
@@ -676,7 +695,9 @@ int kernel_local_set(uint32_t id, const char *name, uint64_t *instance,
 				return -errno;
 		return fake_set(id, name, *instance, true);
 	}
-	ret = set_node(id, name, 0, true, cause, cause_len);
+	ret = check_abi(cause, cause_len);
+	if (!ret)
+		ret = set_node(id, name, 0, true, cause, cause_len);
 	if (!ret)
 		ret = kernel_nodes(keep_local, instance);
 	if (!ret && !*instance)

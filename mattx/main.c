@@ -36,21 +36,22 @@ static int __init mattx_init(void)
 	err = mattx_admin_init();
 	if (err)
 		goto err_peer;
-	err = mattx_netlink_init();
-	if (err)
-		goto err_admin;
 	err = mattx_chardev_init();
 	if (err)
-		goto err_netlink;
-	err = mattx_proc_init();
+		goto err_admin;
+	/* its coming is what a daemon that runs already waits for */
+	err = mattx_netlink_init();
 	if (err)
 		goto err_chardev;
+	err = mattx_proc_init();
+	if (err)
+		goto err_netlink;
 	return 0;
 
-err_chardev:
-	mattx_chardev_exit();
 err_netlink:
 	mattx_netlink_exit();
+err_chardev:
+	mattx_chardev_exit();
 err_admin:
 	mattx_admin_exit();
 err_peer:
@@ -69,8 +70,8 @@ err_body:
 static void __exit mattx_exit(void)
 {
 	mattx_proc_exit();
-	mattx_chardev_exit();
 	mattx_netlink_exit();
+	mattx_chardev_exit();
 	mattx_admin_exit();
 	mattx_peer_exit();
 	mattx_rpc_exit();

@@ -19,7 +19,7 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define MATTX_ABI	  1
+#define MATTX_ABI	  2
 #define MATTX_NAME_MAX	  64  /* node name with its NUL: HOST_NAME_MAX */
 #define MATTX_CAUSE_MAX	  128 /* a cause in words, with its NUL */
 #define MATTX_ADDRESS_MAX 46  /* a node's address in words: INET6_ADDRSTRLEN */

@@ -148,6 +148,8 @@ static int ghost_context(struct fs_context *fc)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->dops = &ghost_dops;
+	/* libraries are mapped; whether that may be, home says */
+	fc->s_iflags &= ~SB_I_NOEXEC;
 	return 0;
 }
 

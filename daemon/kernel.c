@@ -676,9 +676,10 @@ static int check_abi(char *cause, size_t cause_len)
 		return cause_set(cause, cause_len, errno,
 				 "cannot open /dev/mattx: %m");
 	if (ioctl(fd, MATTX_IOC_VERSION, &version))
-		ret = cause_set(cause, cause_len, errno,
-				"the module is of another version: its interface is %u, this daemon's %u",
-				version.abi, MATTX_ABI);
+		ret = cause_set(
+			cause, cause_len, errno,
+			"the module is of another version: its interface is %u, this daemon's %u",
+			version.abi, MATTX_ABI);
 	close(fd);
 	return ret;
 }

@@ -17,7 +17,7 @@
 #include "../fault.h"
 #include "../main.h"
 
-#define LOOK_AGAIN (HZ / 20)
+#define LOOK_AGAIN    (HZ / 20)
 #define LEAVE_TIMEOUT (20 * HZ) /* the waker takes half of it at most */
 
 static __printf(2, 3) void say(char *cause, const char *fmt, ...)

@@ -38,7 +38,8 @@ enum mattx_frame_type {
 	MATTX_F_PACE =
 		25, /* host to home: MATTX_READY_PACE frames READY were taken */
 	/* about mapped files: ghost/pages.c and wormhole/serve.c */
-	MATTX_F_FETCH = 26, /* host to home: struct mattx_frame_fetch; REPLY answers */
+	MATTX_F_FETCH =
+		26, /* host to home: struct mattx_frame_fetch; REPLY answers */
 	/* about gangs: gang/message.c */
 	MATTX_F_COMMIT =
 		32, /* the sender's copy has stopped, yours is the live one */

@@ -19,8 +19,8 @@ moved()
 
 start torture torture || finish_test
 n=0
-while [ $n -lt 50 ]; do
-	moved migrate "$pid" node2 && moved home "$pid" || break
+while [ $n -lt 50 ] && moved migrate "$pid" node2 && moved home "$pid"; do
+	:
 done
 expect "fifty moves" "$n" 50
 good_end torture torture ""

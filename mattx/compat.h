@@ -330,6 +330,30 @@ mattx_lease_alloc(struct file *file, int type, void *owner,
 #define mattx_lease_operations lease_manager_operations
 #endif
 
+/*
+ * Who grants a lease asks its manager whether others have the file open so that it must
+ * not be given: to write, for a read lease; in any way, for a write lease. Older kernels
+ * see to that themselves. Stands behind the last of a manager's operations.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define MATTX_LEASE_CONFLICT
+#else
+static inline int mattx_lease_conflict(struct file *file, int type)
+{
+	struct inode *inode = file_inode(file);
+	int writes = !!(file->f_mode & FMODE_WRITE);
+	int reads = !writes && file->f_mode & FMODE_READ;
+
+	if (type == F_RDLCK)
+		return inode_is_open_for_write(inode) ? -EAGAIN : 0;
+	return atomic_read(&inode->i_writecount) == writes &&
+			       atomic_read(&inode->i_readcount) == reads ?
+		       0 :
+		       -EAGAIN;
+}
+#define MATTX_LEASE_CONFLICT , .lm_open_conflict = mattx_lease_conflict
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #define mattx_lock_context(inode) smp_load_acquire(&(inode)->i_flctx)
 #else

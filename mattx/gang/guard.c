@@ -380,7 +380,7 @@ static bool lease_break(struct mattx_lease *lease)
 
 static const struct mattx_lease_operations lease_ops = {
 	.lm_break = lease_break,
-	.lm_change = lease_modify,
+	.lm_change = lease_modify MATTX_LEASE_CONFLICT,
 };
 
 static bool is_leased(struct list_head *guards, const struct mattx_guard *guard)

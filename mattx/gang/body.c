@@ -79,7 +79,8 @@ static unsigned long map_uncounted(struct file *file, unsigned long addr,
 	unsigned long at;
 	int n;
 
-	mmap_write_lock(mm);
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
 	n = mm->map_count;
 	mm->map_count -= n;
 	mmap_write_unlock(mm);

@@ -17,6 +17,8 @@ char *volatile nowhere = (char *)16;
 static const char *name;
 static unsigned long max_rounds;
 static unsigned int failures;
+/* What could not be printed at once: whoever cannot write has failed at that, too. */
+static char late[FAILURES_SHOWN][200];
 static int progress_fd = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -97,6 +99,11 @@ bool lib_round(void)
 
 int lib_end(void)
 {
+	int i;
+
+	for (i = 0; i < FAILURES_SHOWN; i++)
+		if (late[i][0])
+			fputs(late[i], stdout);
 	if (failures)
 		printf("%s: %u failures\n", name, failures);
 	else
@@ -108,17 +115,32 @@ int lib_end(void)
 
 void lib_fail(const char *file, int line, const char *fmt, ...)
 {
+	int error = errno;
 	va_list args;
+	char *text;
+	int n, len;
 
 	pthread_mutex_lock(&lock);
 	if (++failures <= FAILURES_SHOWN) {
-		printf("FAIL %s:%d: ", file, line);
+		text = late[failures - 1];
+		n = snprintf(text, sizeof(late[0]), "FAIL %s:%d: ", file, line);
 		va_start(args, fmt);
-		vprintf(fmt, args);
+		len = vsnprintf(text + n, sizeof(late[0]) - n, fmt, args);
 		va_end(args);
-		printf(" (round %lu)\n", lib_rounds);
+		n = n + len < 150 ? n + len : 150;
+		snprintf(text + n, sizeof(late[0]) - n, " (round %lu)\n",
+			 lib_rounds);
+		if (fputs(text, stdout) == EOF || fflush(stdout)) {
+			clearerr(stdout);
+			snprintf(text + n, sizeof(late[0]) - n,
+				 " (round %lu; not printed: %s; errno was %d)\n",
+				 lib_rounds, strerror(errno), error);
+		} else {
+			text[0] = 0;
+		}
 	}
 	pthread_mutex_unlock(&lock);
+	errno = error;
 }
 
 uint64_t now_ns(clockid_t clock)

@@ -193,8 +193,8 @@ int mattx_hooks_get(void)
 void mattx_hooks_put(void)
 {
 	mutex_lock(&hooks_lock);
-	if (!--users)
-		schedule_delayed_work(&idle, LINGER);
+	if (!--users) /* so long after this one, not after one before it */
+		mod_delayed_work(system_wq, &idle, LINGER);
 	mutex_unlock(&hooks_lock);
 }
 

@@ -102,7 +102,12 @@ static int place_stub(struct home *h)
 				strerror(errno));
 	h->body.stub = h->image.stub = arg.stub;
 	h->image.stub_len = STUB_LEN;
-	return 0;
+	/*
+	 * Once more, without its threads' buffers. When the other side gives up, the guest
+	 * goes on before that is known here, and its calls need such buffers again: at the
+	 * same place, which must not be unmapped as if it had been the process's.
+	 */
+	return read_maps(h);
 }
 
 /* ---------------------------------------------------------- the layout */

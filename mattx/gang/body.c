@@ -305,9 +305,14 @@ static void waited_release(struct kref *ref)
 	kfree(w);
 }
 
+/* What a deputy needs for its guest's calls is not for mattxd to unmap. */
 static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
 {
-	return 0;
+	return job->nr == __NR_munmap &&
+			       mattx_body_touches(thread->gang, job->args[0],
+						  job->args[1]) ?
+		       -EBUSY :
+		       0;
 }
 
 static void take_call(struct waited_job *w)

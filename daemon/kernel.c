@@ -675,9 +675,12 @@ static int check_abi(char *cause, size_t cause_len)
 	if (fd < 0)
 		return cause_set(cause, cause_len, errno,
 				 "cannot open /dev/mattx: %m");
-	if (ioctl(fd, MATTX_IOC_VERSION, &version))
+	if (ioctl(fd, MATTX_IOC_VERSION, &version) && errno != EPROTO)
+		ret = cause_set(cause, cause_len, errno,
+				"the module does not tell its version: %m");
+	else if (version.abi != MATTX_ABI)
 		ret = cause_set(
-			cause, cause_len, errno,
+			cause, cause_len, EPROTO,
 			"the module is of another version: its interface is %u, this daemon's %u",
 			version.abi, MATTX_ABI);
 	close(fd);

@@ -638,6 +638,8 @@ static long ioc_version(void __user *user)
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
+	if (arg.pad)
+		return -EINVAL;
 	theirs = arg.abi;
 	arg.abi = MATTX_ABI;
 	if (copy_to_user(user, &arg, sizeof(arg)))

@@ -67,10 +67,7 @@ static const struct file_operations stub_fops = {
 	.mmap = stub_mmap,
 };
 
-/*
- * vm_mmap() of something of ours in current. A process that has as many mappings as it
- * may have must be able to move, so ours are not counted against it.
- */
+/* The same, as if current's process had no mappings. */
 static unsigned long map_uncounted(struct file *file, unsigned long addr,
 				   unsigned long len, unsigned long prot,
 				   unsigned long flags)
@@ -91,6 +88,22 @@ static unsigned long map_uncounted(struct file *file, unsigned long addr,
 	return at;
 }
 
+/*
+ * Maps something of ours in current. A process that has as many mappings as it may have
+ * must be able to move, so ours are not counted against it. (A kernel that checks its count
+ * of them at every step would stop at that.)
+ */
+static unsigned long map_ours(struct file *file, unsigned long addr,
+			      unsigned long len, unsigned long prot,
+			      unsigned long flags)
+{
+	unsigned long at = vm_mmap(file, addr, len, prot, flags, 0);
+
+	if (at != -ENOMEM || IS_ENABLED(CONFIG_DEBUG_VM_MAPLE_TREE))
+		return at;
+	return map_uncounted(file, addr, len, prot, flags);
+}
+
 /* Maps the stub and its scratch at @addr in current. */
 static int stub_map(unsigned long addr, unsigned long len)
 {
@@ -100,16 +113,15 @@ static int stub_map(unsigned long addr, unsigned long len)
 	file = anon_inode_getfile("[mattx-stub]", &stub_fops, NULL, O_RDONLY);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	at = map_uncounted(file, addr, PAGE_SIZE, PROT_READ,
-			   MAP_PRIVATE | MAP_FIXED_NOREPLACE);
+	at = map_ours(file, addr, PAGE_SIZE, PROT_READ,
+		      MAP_PRIVATE | MAP_FIXED_NOREPLACE);
 	fput(file);
 	if (IS_ERR_VALUE(at))
 		return at;
 	if (len > PAGE_SIZE) {
-		at = map_uncounted(NULL, addr + PAGE_SIZE, len - PAGE_SIZE,
-				   PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS |
-					   MAP_FIXED_NOREPLACE);
+		at = map_ours(NULL, addr + PAGE_SIZE, len - PAGE_SIZE,
+			      PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
 		if (IS_ERR_VALUE(at)) {
 			vm_munmap(addr, PAGE_SIZE);
 			return at;
@@ -160,8 +172,9 @@ static void stub_unmap_all(struct mattx_gang *gang)
 	gang->stub = 0;
 }
 
-bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
-			unsigned long len)
+/* Does [start, start + len) touch the stub or a thread's buffer? */
+static bool touches_ours(struct mattx_gang *gang, unsigned long start,
+			 unsigned long len)
 {
 	unsigned long end = start + len, flags;
 	struct mattx_thread *thread;
@@ -178,6 +191,19 @@ bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
 	return hit;
 }
 
+bool mattx_body_in_the_way(struct mattx_gang *gang, u32 nr, unsigned long start,
+			   unsigned long len)
+{
+	switch (nr) {
+	case __NR_mmap:
+	case __NR_munmap:
+	case __NR_mprotect:
+		return touches_ours(gang, start, len);
+	default:
+		return false;
+	}
+}
+
 unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 {
 	unsigned long at;
@@ -188,8 +214,8 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 	if (thread->scratch)
 		vm_munmap(thread->scratch, thread->scratch_len);
 	thread->scratch = 0;
-	at = map_uncounted(NULL, OURS, len, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS);
+	at = map_ours(NULL, OURS, len, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS);
 	if (IS_ERR_VALUE(at))
 		return 0;
 	thread->scratch_len = len;
@@ -308,9 +334,8 @@ static void waited_release(struct kref *ref)
 /* What a deputy needs for its guest's calls is not for mattxd to unmap. */
 static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
 {
-	return job->nr == __NR_munmap &&
-			       mattx_body_touches(thread->gang, job->args[0],
-						  job->args[1]) ?
+	return mattx_body_in_the_way(thread->gang, job->nr, job->args[0],
+				     job->args[1]) ?
 		       -EBUSY :
 		       0;
 }
@@ -452,30 +477,82 @@ int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls,
 	return ret;
 }
 
-/* A job without a call: start does all. */
-static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
+/* What waited while the stub was moved goes on. gang->lock is held. */
+static void stub_stays(struct mattx_gang *gang)
 {
-	unsigned long addr = job->args[0], len = job->args[1];
-	struct mattx_gang *gang = thread->gang;
+	struct mattx_thread *thread;
 
+	lockdep_assert_held(&gang->lock);
+	WRITE_ONCE(gang->stub_moves, false);
+	list_for_each_entry(thread, &gang->threads, node)
+		wake_up(&thread->wait);
+}
+
+/*
+ * From here on no thread but current begins a job. A call that is under way has its buffer
+ * beside the stub, and returns to it. Return: 0, or -EBUSY: there is one.
+ */
+static int stub_begin(struct mattx_gang *gang)
+{
+	struct mattx_thread *thread;
+	bool busy = false;
+
+	spin_lock_irq(&gang->lock);
+	WRITE_ONCE(gang->stub_moves, true);
+	list_for_each_entry(thread, &gang->threads, node) {
+		spin_lock(&thread->lock);
+		busy = busy || (thread->job && thread->task != current);
+		spin_unlock(&thread->lock);
+	}
+	if (busy)
+		stub_stays(gang);
+	spin_unlock_irq(&gang->lock);
+	return busy ? -EBUSY : 0;
+}
+
+static void stub_end(struct mattx_gang *gang)
+{
+	spin_lock_irq(&gang->lock);
+	stub_stays(gang);
+	spin_unlock_irq(&gang->lock);
+}
+
+static int stub_move(struct mattx_gang *gang, unsigned long addr,
+		     unsigned long len)
+{
 	stub_unmap_all(gang);
 	if (!addr) {
 		/* anywhere, but not where a guest's kernel puts what it maps */
-		addr = map_uncounted(NULL, OURS, len, PROT_NONE,
-				     MAP_PRIVATE | MAP_ANONYMOUS);
+		addr = map_ours(NULL, OURS, len, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS);
 		if (IS_ERR_VALUE(addr))
 			return addr;
 		vm_munmap(addr, len);
 	}
-	return mattx_body_first_stub(gang, addr, len) ?: -ECANCELED;
+	return mattx_body_first_stub(gang, addr, len);
+}
+
+/* A job without a call: start does all. */
+static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct mattx_gang *gang = thread->gang;
+	int err = stub_begin(gang);
+
+	if (err)
+		return err;
+	err = stub_move(gang, job->args[0], job->args[1]);
+	stub_end(gang);
+	return err ?: -ECANCELED;
 }
 
 /**
  * mattx_body_stub() - put the stub into a parked process, or move it
  * @addr: page aligned, @len bytes free from there; 0: anywhere
  *
- * Scratch buffers of its threads are given back. Waits for calls under way.
- * Context: process; sleeps, killable. Return: 0 or a negative errno.
+ * Scratch buffers of its threads are given back. Waits for calls under way; those that are
+ * queued meanwhile wait until it has moved.
+ * Context: process; sleeps, killable. Return: 0 or a negative errno; -EBUSY: a call has
+ * begun all the same.
  */
 int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len)
 {
@@ -594,7 +671,7 @@ static bool start_job(struct mattx_thread *thread)
 	for (;;) {
 		spin_lock_irq(&thread->lock);
 		job = NULL;
-		if (thread->order == MATTX_STAY)
+		if (thread->order == MATTX_STAY && !thread->gang->stub_moves)
 			job = take_job(thread);
 		thread->job = job;
 		spin_unlock_irq(&thread->lock);
@@ -651,7 +728,14 @@ enum wake { WAKE_FATAL, WAKE_ORDER, WAKE_JOB, WAKE_WORK, WAKE_SIGNAL_CODE };
 
 static bool has_job(struct mattx_thread *thread)
 {
-	return !list_empty_careful(&thread->jobs);
+	return !list_empty_careful(&thread->jobs) &&
+	       !READ_ONCE(thread->gang->stub_moves);
+}
+
+/* Is there a way out and back? */
+static bool has_stub(struct mattx_thread *thread)
+{
+	return thread->gang->stub && !READ_ONCE(thread->gang->stub_moves);
 }
 
 /* Waits for the next thing to do. */
@@ -661,10 +745,10 @@ static enum wake park_wait(struct mattx_thread *thread)
 	enum wake why;
 
 	for (;;) {
-		/* Without a stub there is no way out and back: only death interrupts. */
+		/* without a way out only death interrupts */
 		prepare_to_wait(&thread->wait, &wait,
-				thread->gang->stub ? TASK_INTERRUPTIBLE :
-						     TASK_KILLABLE);
+				has_stub(thread) ? TASK_INTERRUPTIBLE :
+						   TASK_KILLABLE);
 		why = WAKE_FATAL;
 		if (fatal_signal_pending(current))
 			break;
@@ -677,14 +761,14 @@ static enum wake park_wait(struct mattx_thread *thread)
 		why = WAKE_JOB;
 		if (has_job(thread))
 			break;
-		if (thread->gang->stub && signal_pending(current)) {
+		if (has_stub(thread) && signal_pending(current)) {
 			why = WAKE_SIGNAL_CODE;
 			__set_current_state(TASK_RUNNING);
 			if (still_pending())
 				break;
 			continue;
 		}
-		if (thread->gang->stub && mattx_stop_ended()) {
+		if (has_stub(thread) && mattx_stop_ended()) {
 			why = WAKE_SIGNAL_CODE;
 			set_tsk_thread_flag(current, TIF_SIGPENDING);
 			break;
@@ -693,6 +777,24 @@ static enum wake park_wait(struct mattx_thread *thread)
 	}
 	finish_wait(&thread->wait, &wait);
 	return why;
+}
+
+/* Return: whether the thread has to go out; not while the stub is being moved. */
+static bool start_nop(struct mattx_thread *thread)
+{
+	bool may;
+
+	spin_lock_irq(&thread->lock);
+	may = !thread->gang->stub_moves;
+	if (may) {
+		thread->job = &nop_job;
+		set_bit(MATTX_T_CALL, &thread->flags);
+		clear_bit(MATTX_T_PARKED, &thread->flags);
+	}
+	spin_unlock_irq(&thread->lock);
+	if (may)
+		go_out(thread, &nop_job);
+	return may;
 }
 
 /*
@@ -784,13 +886,9 @@ void mattx_park(struct mattx_thread *thread)
 				return;
 			break;
 		case WAKE_SIGNAL_CODE:
-			clear_bit(MATTX_T_PARKED, &thread->flags);
-			spin_lock_irq(&thread->lock);
-			thread->job = &nop_job;
-			set_bit(MATTX_T_CALL, &thread->flags);
-			spin_unlock_irq(&thread->lock);
-			go_out(thread, &nop_job);
-			return;
+			if (start_nop(thread))
+				return;
+			break;
 		}
 	}
 }

@@ -124,6 +124,7 @@ struct mattx_gang {
 	struct pid_namespace *pidns; /* guest: its own; holds a reference */
 	unsigned long stub;	     /* address of the code page, 0: none */
 	unsigned long stub_len;
+	bool stub_moves; /* no job begins; set under lock, read under each thread's */
 	atomic_t sleepers; /* threads that have not come to AWAKEN's barrier */
 	bool awake; /* AWAKEN: whoever is still waiting may go; no freeze before */
 	struct work_struct wake_work; /* holds a reference while queued */
@@ -286,11 +287,12 @@ void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
 			   unsigned long end, bool file);
 
 /**
- * mattx_body_touches() - does [start, start + len) touch the stub or a thread's buffer?
- * Context: any.
+ * mattx_body_in_the_way() - does this mmap, munmap or mprotect touch the stub or a buffer?
+ * @start, @len: its range, bytes
+ * Context: any. Return: false for every other call.
  */
-bool mattx_body_touches(struct mattx_gang *gang, unsigned long start,
-			unsigned long len);
+bool mattx_body_in_the_way(struct mattx_gang *gang, u32 nr, unsigned long start,
+			   unsigned long len);
 
 /* guard.c */
 

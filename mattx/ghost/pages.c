@@ -228,7 +228,8 @@ bool mattx_ghost_any(unsigned long start, unsigned long len)
 	struct vm_area_struct *vma;
 	bool any = false;
 
-	mmap_read_lock(current->mm);
+	if (mmap_read_lock_killable(current->mm))
+		return false; /* it is killed */
 	for (vma = find_vma(current->mm, start);
 	     vma && vma->vm_start < end && !any;
 	     vma = find_vma(current->mm, vma->vm_end))

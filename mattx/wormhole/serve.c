@@ -82,19 +82,6 @@ static void served_work(struct work_struct *work)
 	served_free(s);
 }
 
-/* A guest's mappings are not to lie where the stub or a buffer of ours does. */
-static bool is_in_the_way(struct mattx_thread *thread, const struct served *s)
-{
-	switch (s->job.nr) {
-	case __NR_mmap:
-	case __NR_munmap:
-	case __NR_mprotect:
-		return mattx_body_touches(thread->gang, s->args[0], s->args[1]);
-	default:
-		return false;
-	}
-}
-
 /* In the deputy's thread. Return: 0 to have the call made. */
 static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 {
@@ -102,7 +89,8 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 	struct mattx_layout *layout = &s->layout;
 	int ret;
 
-	if (is_in_the_way(thread, s))
+	/* a guest's mappings are not to lie where something of ours does */
+	if (mattx_body_in_the_way(thread->gang, job->nr, s->args[0], s->args[1]))
 		return -EBUSY;
 	s->denied = mattx_reach_denied(thread, job->nr, s->args);
 	if (s->denied)

@@ -49,7 +49,9 @@ static void add(const char *kind, void *(*run)(void *), unsigned int n,
 {
 	unsigned int i;
 
-	for (i = 0; i < n && workers < MANY; i++) {
+	if (!check(workers + n <= MANY))
+		exit(lib_end());
+	for (i = 0; i < n; i++) {
 		struct worker *w = &worker[workers++];
 
 		*w = (struct worker){ .kind = kind, .me = i, .group = group };

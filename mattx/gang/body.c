@@ -198,6 +198,7 @@ bool mattx_body_in_the_way(struct mattx_gang *gang, u32 nr, unsigned long start,
 	case __NR_mmap:
 	case __NR_munmap:
 	case __NR_mprotect:
+	case __NR_madvise:
 		return touches_ours(gang, start, len);
 	default:
 		return false;
@@ -233,7 +234,8 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 	spin_lock_irqsave(&thread->lock, flags);
 	if (!test_bit(MATTX_T_EXITED, &thread->flags) &&
 	    thread->order == MATTX_STAY &&
-	    test_bit(MATTX_T_BODY, &thread->flags)) {
+	    (test_bit(MATTX_T_BODY, &thread->flags) ||
+	     test_bit(MATTX_T_BORN, &thread->flags))) {
 		list_add_tail(&job->node, &thread->jobs);
 		err = 0;
 	}
@@ -331,7 +333,7 @@ static void waited_release(struct kref *ref)
 	kfree(w);
 }
 
-/* What a deputy needs for its guest's calls is not for mattxd to unmap. */
+/* What a deputy needs for its guest's calls is not for mattxd to unmap, or to empty. */
 static int waited_start(struct mattx_thread *thread, struct mattx_job *job)
 {
 	return mattx_body_in_the_way(thread->gang, job->nr, job->args[0],
@@ -489,8 +491,9 @@ static void stub_stays(struct mattx_gang *gang)
 }
 
 /*
- * From here on no thread but current begins a job. A call that is under way has its buffer
- * beside the stub, and returns to it. Return: 0, or -EBUSY: there is one.
+ * From here on no thread but current begins a job. A call that is under way returns to the
+ * stub, and what it has brought is read from its buffer before the thread is parked again.
+ * Return: 0, or -EBUSY: there is such a call.
  */
 static int stub_begin(struct mattx_gang *gang)
 {
@@ -501,7 +504,9 @@ static int stub_begin(struct mattx_gang *gang)
 	WRITE_ONCE(gang->stub_moves, true);
 	list_for_each_entry(thread, &gang->threads, node) {
 		spin_lock(&thread->lock);
-		busy = busy || (thread->job && thread->task != current);
+		busy = busy || (thread->task != current &&
+				(thread->job ||
+				 !test_bit(MATTX_T_PARKED, &thread->flags)));
 		spin_unlock(&thread->lock);
 	}
 	if (busy)
@@ -806,6 +811,7 @@ static void arrive(struct mattx_thread *thread)
 {
 	set_bit(MATTX_T_BODY, &thread->flags);
 	smp_mb__after_atomic();
+	clear_bit(MATTX_T_BORN, &thread->flags);
 	clear_bit(MATTX_T_QUEUED, &thread->flags);
 	mattx_state_capture(thread);
 }

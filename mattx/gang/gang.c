@@ -718,6 +718,8 @@ static void on_fork(void *data, struct task_struct *parent,
 	if (guest && (READ_ONCE(thread->gang->state) != MATTX_GANG_FREEZING ||
 		      test_and_set_bit(MATTX_T_QUEUED, &added->flags)))
 		return;
+	if (body)
+		set_bit(MATTX_T_BORN, &added->flags);
 	mattx_thread_hold(added);
 	if (task_work_add(child, &added->work, TWA_RESUME))
 		mattx_thread_put(added);

@@ -287,7 +287,8 @@ void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
 			   unsigned long end, bool file);
 
 /**
- * mattx_body_in_the_way() - does this mmap, munmap or mprotect touch the stub or a buffer?
+ * mattx_body_in_the_way() - does this mmap, munmap, mprotect or madvise touch the stub or
+ * a buffer?
  * @start, @len: its range, bytes
  * Context: any. Return: false for every other call.
  */

@@ -13,6 +13,7 @@ struct mattx_frame_exit;
 /* Bits of mattx_thread.flags */
 enum {
 	MATTX_T_BODY, /* in the park, or out for a job's call: the stub's registers */
+	MATTX_T_BORN, /* a body's call has made it: on its way to its first park */
 	MATTX_T_PARKED,	  /* in the park, waiting */
 	MATTX_T_CALL,	  /* out for thread->job */
 	MATTX_T_QUEUED,	  /* thread->work is queued by a freeze */

@@ -87,6 +87,23 @@ static void parse_flags(struct vma *vma, const char *s)
 	}
 }
 
+/*
+ * A process that runs may change its mappings between two pieces of the file that are read:
+ * one that has become larger is told again. Return: whether there is something new in it.
+ */
+static bool follows(struct vma *vma, const struct maps *maps)
+{
+	uint64_t end = maps->n ? maps->vma[maps->n - 1].end : 0;
+
+	if (vma->end <= end)
+		return false;
+	if (vma->start < end) {
+		vma->off += end - vma->start;
+		vma->start = end;
+	}
+	return true;
+}
+
 /* "start-end rwxp off maj:min ino   name". Return: whether it is one. */
 static bool parse_head(struct vma *vma, char *line)
 {
@@ -165,7 +182,8 @@ int maps_read(pid_t pid, uint64_t skip, uint64_t skip_len, struct maps *maps)
 		}
 		vma = NULL;
 		if (!parse_head(&v, line) || v.start >= USER_END ||
-		    (v.start < skip + skip_len && v.end > skip))
+		    (v.start < skip + skip_len && v.end > skip) ||
+		    !follows(&v, maps))
 			continue;
 		vma = maps_grow(maps);
 		if (!vma) {

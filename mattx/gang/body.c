@@ -251,8 +251,10 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 void mattx_thread_kick(struct mattx_thread *thread)
 {
 	lockdep_assert_held(&thread->lock);
-	if (!test_bit(MATTX_T_CALL, &thread->flags) ||
-	    test_and_set_bit(MATTX_T_KICKED, &thread->flags))
+	if (!test_bit(MATTX_T_CALL, &thread->flags))
+		return;
+	thread->kicked = thread->jobs_begun;
+	if (test_and_set_bit(MATTX_T_KICKED, &thread->flags))
 		return;
 	mattx_thread_hold(thread);
 	if (task_work_add(thread->task, &thread->kick, TWA_SIGNAL)) {
@@ -679,6 +681,7 @@ static bool start_job(struct mattx_thread *thread)
 		if (thread->order == MATTX_STAY && !thread->gang->stub_moves)
 			job = take_job(thread);
 		thread->job = job;
+		thread->jobs_begun += !!job;
 		spin_unlock_irq(&thread->lock);
 		if (!job)
 			return false;
@@ -793,6 +796,7 @@ static bool start_nop(struct mattx_thread *thread)
 	may = !thread->gang->stub_moves;
 	if (may) {
 		thread->job = &nop_job;
+		thread->jobs_begun++;
 		set_bit(MATTX_T_CALL, &thread->flags);
 		clear_bit(MATTX_T_PARKED, &thread->flags);
 	}
@@ -913,7 +917,8 @@ void mattx_park_work(struct callback_head *work)
 
 /*
  * Interrupts a call on the stub. Runs before the kernel decides about restarting
- * it, so that the result is seen as the call left it.
+ * it, so that the result is seen as the call left it. A call that had ended by itself has
+ * passed the park since, and the kick for it concerns no other one.
  */
 void mattx_kick_work(struct callback_head *work)
 {
@@ -921,10 +926,14 @@ void mattx_kick_work(struct callback_head *work)
 		container_of(work, struct mattx_thread, kick);
 	struct pt_regs *regs = task_pt_regs(current);
 	unsigned long stub = thread->gang->stub;
+	bool meant;
 
+	spin_lock_irq(&thread->lock);
 	clear_bit(MATTX_T_KICKED, &thread->flags);
-	if (test_bit(MATTX_T_CALL, &thread->flags) &&
-	    !(current->flags & PF_EXITING)) {
+	meant = test_bit(MATTX_T_CALL, &thread->flags) &&
+		thread->kicked == thread->jobs_begun;
+	spin_unlock_irq(&thread->lock);
+	if (meant && !(current->flags & PF_EXITING)) {
 		if (regs->ip == stub + STUB_CALL) { /* not made yet */
 			regs->ax = -ERESTARTNOINTR;
 			regs->cx = NOT_MADE;

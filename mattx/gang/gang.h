@@ -76,8 +76,10 @@ struct mattx_thread {
 	wait_queue_head_t wait;	   /* the parked task waits here */
 	spinlock_t lock;	   /* order, jobs, job */
 	enum mattx_order order;
-	struct list_head jobs; /* struct mattx_job, not yet started */
-	struct mattx_job *job; /* being made, or NULL */
+	struct list_head jobs;	 /* struct mattx_job, not yet started */
+	struct mattx_job *job;	 /* being made, or NULL */
+	unsigned int jobs_begun; /* under lock */
+	unsigned int kicked;	 /* the one that the kick is for; under lock */
 
 	/* Written by the thread when it parks, or by SET_THREAD; read by AWAKEN. */
 	struct mattx_thread_state state;
@@ -96,7 +98,7 @@ struct mattx_thread {
 	struct {
 		u32 code;
 		struct mattx_usage usage;
-	} end; /* with MATTX_T_DIE: as the guest's ended; under lock */
+	} end; /* with MATTX_T_DIE: as the guest's thread ended; under lock */
 	struct list_head signals; /* struct mattx_pending to be queued at AWAKEN */
 };
 
@@ -170,8 +172,13 @@ struct mattx_gang {
 
 	u32 want_nr; /* call that asked to go home, or MATTX_NO_CALL; under lock */
 	char want_cause[MATTX_CAUSE_MAX]; /* why; empty: it did not ask; under lock */
-	int answer;	 /* to our commit: 0 or negative errno */
-	bool dying;	 /* home: the guest has ended, the deputy follows */
+	int answer; /* to our commit: 0 or negative errno */
+	bool dying; /* home: the guest has ended, the deputy follows */
+	struct {
+		u32 code;
+		struct mattx_usage usage;
+		unsigned long taken; /* bit 0: the usage is the deputy's */
+	} end;		 /* with dying: how; set once, before that */
 	u32 leader_code; /* exit code of the first thread; under lock */
 	struct mattx_usage total; /* of threads that have ended; under lock */
 	atomic64_t calls; /* made for it or by it through the wormhole */

@@ -263,50 +263,73 @@ static void others_usage(struct mattx_usage *sum)
 
 /*
  * What the guest used is the deputy's: its parent reads it from wait4(). The thread that
- * ends for all of them takes what the others here do not have.
+ * ends first for all of them takes what the others here do not have.
  */
-static void take_usage(struct mattx_thread *thread)
+static void take_usage(struct mattx_thread *thread, bool all)
 {
+	struct mattx_gang *gang = thread->gang;
 	struct mattx_usage others = {};
 
-	if (thread->gang->dying)
+	if (!all) {
+		mattx_usage_raise(&thread->end.usage, &others);
+	} else if (!test_and_set_bit(0, &gang->end.taken)) {
 		others_usage(&others);
-	mattx_usage_raise(&thread->end.usage, &others);
+		mattx_usage_raise(&gang->end.usage, &others);
+	}
 }
 
 static int end_start(struct mattx_thread *thread, struct mattx_job *job)
 {
-	job->nr = thread->gang->dying ? __NR_exit_group : __NR_exit;
-	job->args[0] = (thread->end.code >> 8) & 0xff;
 	return 0;
 }
 
+/* The call does not return: it was not made, or the thread was killed before. */
 static void end_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
 {
 	kfree(job);
+	if (ret != -ESRCH)
+		set_bit(MATTX_T_DIE, &thread->flags);
+}
+
+static void end_by_call(struct mattx_thread *thread, u32 nr, u32 code)
+{
+	struct mattx_job *job = kzalloc(sizeof(*job), GFP_KERNEL | __GFP_NOFAIL);
+
+	job->start = end_start;
+	job->done = end_done;
+	job->nr = nr;
+	job->args[0] = (code >> 8) & 0xff;
+	if (mattx_body_queue(thread, job))
+		kfree(job);
+}
+
+/* As the guest has ended: all of it, whichever thread comes first. */
+static void end_as_guest(struct mattx_thread *thread)
+{
+	int sig = thread->gang->end.code & 0x7f;
+
+	if (!sig) {
+		end_by_call(thread, __NR_exit_group, thread->gang->end.code);
+		return;
+	}
+	/* its memory is not the guest's: whatever core it had is not here */
+	current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
+	if (sig == SIGKILL)
+		send_sig(SIGKILL, current, 1);
+	else
+		force_sig(sig);
 }
 
 /* Ends as the guest, or this thread of it, has ended. */
-static void end_as_guest(struct mattx_thread *thread)
+static void end_thread(struct mattx_thread *thread)
 {
-	int sig = thread->end.code & 0x7f;
-	struct mattx_job *job;
+	bool all = smp_load_acquire(&thread->gang->dying);
 
-	take_usage(thread);
-	if (thread->gang->dying && sig) {
-		/* its memory is not the guest's: whatever core it had is not here */
-		current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
-		if (sig == SIGKILL)
-			send_sig(SIGKILL, current, 1);
-		else
-			force_sig(sig);
-		return;
-	}
-	job = kzalloc(sizeof(*job), GFP_KERNEL | __GFP_NOFAIL);
-	job->start = end_start;
-	job->done = end_done;
-	if (mattx_body_queue(thread, job))
-		kfree(job);
+	take_usage(thread, all);
+	if (all)
+		end_as_guest(thread);
+	else
+		end_by_call(thread, __NR_exit, thread->end.code);
 }
 
 /**
@@ -323,7 +346,7 @@ void mattx_deputy_serve(struct mattx_thread *thread)
 	if (test_bit(MATTX_T_SIGNALS, &thread->flags))
 		mattx_signal_forward(thread);
 	if (test_and_clear_bit(MATTX_T_DIE, &thread->flags))
-		end_as_guest(thread);
+		end_thread(thread);
 	else if (test_bit(MATTX_T_STOP, &thread->flags))
 		mattx_stop_self(thread);
 }
@@ -405,36 +428,64 @@ void mattx_deputy_end(struct mattx_gang *gang,
 	on_exit_frame(gang, MATTX_F_GANG_EXIT, frame);
 }
 
-static void on_exit_frame(struct mattx_gang *gang, u16 type,
-			  const struct mattx_frame_exit *f)
+/* A thread of the deputy is to end. gang->lock is held. */
+static void order_end(struct mattx_thread *thread)
+{
+	lockdep_assert_held(&thread->gang->lock);
+	spin_lock(&thread->lock);
+	set_bit(MATTX_T_ENDS, &thread->flags);
+	set_bit(MATTX_T_DIE, &thread->flags);
+	mattx_thread_kick(thread);
+	spin_unlock(&thread->lock);
+	wake_up(&thread->wait);
+}
+
+/* Each of its threads, since any of them may be on its way out already. */
+static void gang_ends(struct mattx_gang *gang, const struct mattx_frame_exit *f)
 {
 	struct mattx_thread *thread;
 
+	gang->silent = true;
+	spin_lock_irq(&gang->lock);
+	if (!gang->dying) {
+		gang->end.code = le32_to_cpu(f->code);
+		mattx_usage_unpack(&gang->end.usage, f->usage);
+		smp_store_release(&gang->dying, true);
+		list_for_each_entry(thread, &gang->threads, node)
+			order_end(thread);
+	}
+	spin_unlock_irq(&gang->lock);
+}
+
+static void thread_ends(struct mattx_gang *gang, const struct mattx_frame_exit *f)
+{
+	s32 tid = le32_to_cpu(f->tid);
+	struct mattx_thread *thread;
+
+	spin_lock_irq(&gang->lock);
+	list_for_each_entry(thread, &gang->threads, node) {
+		if (thread->tid != tid)
+			continue;
+		thread->end.code = le32_to_cpu(f->code);
+		mattx_usage_unpack(&thread->end.usage, f->usage);
+		order_end(thread);
+	}
+	spin_unlock_irq(&gang->lock);
+}
+
+static void on_exit_frame(struct mattx_gang *gang, u16 type,
+			  const struct mattx_frame_exit *f)
+{
 	/* it will not come home any more, whatever is ready for it */
 	if (gang->role == MATTX_ROLE_HOME && type == MATTX_F_GANG_EXIT)
 		mattx_gang_change(gang, MATTX_GANG_ARMED, MATTX_GANG_DEPUTY);
 	if (!is_deputy(gang))
 		return;
-	if (type == MATTX_F_GANG_EXIT) {
-		gang->silent = true;
-		gang->dying = true;
-		/* any thread will do, the leader may have ended */
-		thread = mattx_gang_any(gang);
-	} else {
-		thread = mattx_gang_thread(gang, le32_to_cpu(f->tid));
-	}
-	if (!thread)
-		return;
-	spin_lock_irq(&thread->lock);
-	thread->end.code = le32_to_cpu(f->code);
-	mattx_usage_unpack(&thread->end.usage, f->usage);
-	set_bit(MATTX_T_ENDS, &thread->flags);
-	set_bit(MATTX_T_DIE, &thread->flags);
-	mattx_thread_kick(thread);
-	spin_unlock_irq(&thread->lock);
-	mattx_stop_wake(thread);
-	wake_up(&thread->wait);
-	mattx_thread_put(thread);
+	if (type == MATTX_F_GANG_EXIT)
+		gang_ends(gang, f);
+	else
+		thread_ends(gang, f);
+	mattx_stop_wake_all(gang);
 }
 
 /* Asks the daemon to bring the gang home. Context: process. */

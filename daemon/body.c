@@ -15,10 +15,17 @@
 
 #define O_WRONLY	1
 #define SIGKILL		9
+#define SIGCHLD		17
+#define SIG_IGN		1
 #define WNOHANG		1
 #define EINTR		4
+#define ECHILD		10
 #define PR_SET_NAME	15
 #define PR_SET_DUMPABLE 4
+
+struct action { /* as rt_sigaction(2) of the kernel has it */
+	unsigned long handler, flags, restorer, mask;
+};
 
 static long call6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -86,15 +93,18 @@ static _Noreturn void body(const struct warden_order *order)
 static _Noreturn void warden(const struct warden_order *order)
 {
 	int32_t tid = order->tgid;
+	struct action ignore = { .handler = SIG_IGN };
 	struct clone_args args = {
-		.exit_signal = 17, /* SIGCHLD */
+		.exit_signal = SIGCHLD,
 		.set_tid = (uintptr_t)&tid,
 		.set_tid_size = 1,
 	};
-	long ret, pid;
+	long pid;
 
 	name("mattx-warden");
 	CALL(setsid, 0, 0, 0, 0);
+	/* guests create processes, of which all are its children: reaped by themselves */
+	call6(__NR_rt_sigaction, SIGCHLD, (long)&ignore, 0, 8, 0, 0);
 	pid = CALL(clone3, &args, sizeof(args), 0, 0);
 	if (!pid)
 		body(order);
@@ -102,13 +112,11 @@ static _Noreturn void warden(const struct warden_order *order)
 		leave(WARDEN_BODY, pid);
 	/* the pages are the body's business */
 	CALL(close, WARDEN_SOCK, 0, 0, 0);
-	for (;;) {
-		ret = CALL(ioctl, WARDEN_HANDLE, MATTX_IOC_WARDEN, 0, 0);
-		/* refused until the body has made itself known */
-		if (CALL(wait4, -1, 0, ret ? WNOHANG : 0, 0) == pid)
+	/* refused until the body has made itself known */
+	while (CALL(ioctl, WARDEN_HANDLE, MATTX_IOC_WARDEN, 0, 0)) {
+		if (CALL(wait4, -1, 0, WNOHANG, 0) == -ECHILD)
 			break;
-		if (ret)
-			nap();
+		nap();
 	}
 	leave(0, 0);
 }
@@ -186,7 +194,7 @@ _Noreturn void start(void); /* the entry, named to the linker */
 
 __attribute__((used)) _Noreturn void start(void)
 {
-	struct clone_args args = { .exit_signal = 17 };
+	struct clone_args args = { .exit_signal = SIGCHLD };
 	struct warden_order order;
 	long pid;
 

@@ -186,6 +186,11 @@ static int begin_freeze(struct mattx_gang *gang, char *cause)
 	int err = -EINVAL;
 
 	strscpy(cause, "is no running guest", MATTX_CAUSE_MAX);
+	if (gang->lender) {
+		strscpy(cause, "has its parent's memory until it calls execve",
+			MATTX_CAUSE_MAX);
+		return -EBUSY;
+	}
 	if (gang->role == MATTX_ROLE_HOST &&
 	    READ_ONCE(gang->state) == MATTX_GANG_GUEST)
 		err = mattx_gang_await_left(gang, cause);

@@ -32,6 +32,7 @@
 #include "../compat.h"
 #include "../fault.h"
 #include "../main.h"
+#include "../wormhole/hooks.h"
 
 #define STUB_CALL 0 /* offset of syscall */
 #define STUB_TRAP 2 /* offset of int3 */
@@ -194,6 +195,8 @@ static bool touches_ours(struct mattx_gang *gang, unsigned long start,
 bool mattx_body_in_the_way(struct mattx_gang *gang, u32 nr, unsigned long start,
 			   unsigned long len)
 {
+	if (gang->lender)
+		gang = gang->lender->gang;
 	switch (nr) {
 	case __NR_mmap:
 	case __NR_munmap:
@@ -205,10 +208,24 @@ bool mattx_body_in_the_way(struct mattx_gang *gang, u32 nr, unsigned long start,
 	}
 }
 
+/* A process that current creates does not inherit it, as far as that can be had. */
+static void keep_to_ourselves(unsigned long addr, unsigned long len)
+{
+	struct pt_regs regs = { .orig_ax = __NR_madvise,
+				.di = addr,
+				.si = len,
+				.dx = MADV_DONTFORK };
+
+	mattx_native(__NR_madvise, &regs);
+}
+
 unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 {
 	unsigned long at;
 
+	/* while its memory is lent, the thread makes no call of its own */
+	if (thread->gang->lender)
+		thread = thread->gang->lender;
 	len = PAGE_ALIGN(max(len, 1UL));
 	if (thread->scratch && thread->scratch_len >= len)
 		return thread->scratch;
@@ -219,6 +236,7 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 		      MAP_PRIVATE | MAP_ANONYMOUS);
 	if (IS_ERR_VALUE(at))
 		return 0;
+	keep_to_ourselves(at, len);
 	thread->scratch_len = len;
 	thread->scratch = at;
 	return at;
@@ -539,6 +557,15 @@ static int stub_move(struct mattx_gang *gang, unsigned long addr,
 	return mattx_body_first_stub(gang, addr, len);
 }
 
+/**
+ * mattx_body_own_stub() - give current, whose memory is a copy of a deputy's, its stub
+ * Context: process. Return: 0 or a negative errno.
+ */
+int mattx_body_own_stub(struct mattx_gang *gang)
+{
+	return stub_move(gang, 0, PAGE_SIZE);
+}
+
 /* A job without a call: start does all. */
 static int stub_start(struct mattx_thread *thread, struct mattx_job *job)
 {
@@ -649,7 +676,8 @@ static bool all_parked(struct mattx_gang *gang)
 		all = all && test_bit(MATTX_T_PARKED, &thread->flags) &&
 		      list_empty_careful(&thread->jobs);
 	spin_unlock_irq(&gang->lock);
-	return all;
+	/* a child that has its memory has its stub and its buffers, too */
+	return all && !atomic_read(&gang->borrowers);
 }
 
 /**
@@ -947,6 +975,32 @@ void mattx_kick_work(struct callback_head *work)
 bool mattx_body_made_call(void)
 {
 	return (long)task_pt_regs(current)->cx != NOT_MADE;
+}
+
+/*
+ * The tracepoint sched_process_exec: current is another program now. If a job has brought
+ * that about it is a body's thread no more, the last of its gang, and the job has ended.
+ */
+void mattx_body_execed(void *data, struct task_struct *task, pid_t old_pid,
+		       struct linux_binprm *bprm)
+{
+	struct mattx_thread *thread = mattx_thread_find(current);
+	struct mattx_job *job;
+
+	if (!thread || !test_bit(MATTX_T_CALL, &thread->flags))
+		return;
+	mattx_thread_hold(thread);
+	spin_lock_irq(&thread->lock);
+	job = thread->job;
+	thread->job = NULL;
+	clear_bit(MATTX_T_CALL, &thread->flags);
+	clear_bit(MATTX_T_BODY, &thread->flags);
+	spin_unlock_irq(&thread->lock);
+	thread->gang->silent = true;
+	job->done(thread, job, 0);
+	mattx_body_drop_jobs(thread);
+	mattx_thread_remove(thread);
+	mattx_thread_put(thread);
 }
 
 /* Where the kernel keeps what the processor said of a debug trap. */

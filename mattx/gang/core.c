@@ -32,8 +32,13 @@ void mattx_core_deliver(void *data, int sig, struct kernel_siginfo *info,
 		mattx_vdso_hold(thread, sig, info, ka);
 	if (!sig_kernel_coredump(sig) || ka->sa.sa_handler != SIG_DFL)
 		return;
-	if (mattx_caller(&thread) != MATTX_IS_GUEST || thread->gang->silent ||
-	    test_bit(MATTX_T_LAST, &thread->flags) ||
+	if (mattx_caller(&thread) != MATTX_IS_GUEST)
+		return;
+	if (thread->gang->lender) { /* it cannot go home, and leaves no core here */
+		current->signal->rlim[RLIMIT_CORE].rlim_cur = 0;
+		return;
+	}
+	if (thread->gang->silent || test_bit(MATTX_T_LAST, &thread->flags) ||
 	    test_and_set_bit(MATTX_T_FATAL, &thread->flags))
 		return;
 	thread->fatal = *info;

@@ -54,7 +54,8 @@ static int dump_gang(struct mattx_gang *gang, void *arg)
 	struct dump *d = arg;
 	void *head;
 
-	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD || d->at++ < d->skip)
+	if (READ_ONCE(gang->state) == MATTX_GANG_DEAD ||
+	    !READ_ONCE(gang->pid) || d->at++ < d->skip)
 		return 0;
 	head = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
 			   d->cb->nlh->nlmsg_seq, &mattx_genl_family,

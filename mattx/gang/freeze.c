@@ -362,7 +362,7 @@ static bool thaw_guest(struct mattx_gang *gang)
 	}
 	spin_unlock_irqrestore(&gang->lock, flags);
 	if (may) {
-		wake_up_all(&gang->wait);
+		mattx_gang_wake(gang);
 		mattx_stop_wake_all(gang);
 	}
 	return may;
@@ -395,8 +395,11 @@ int mattx_gang_thaw(struct mattx_gang *gang)
  */
 void mattx_gang_kill(struct mattx_gang *gang)
 {
-	struct mattx_thread *thread = mattx_gang_any(gang);
+	struct mattx_thread *thread;
 
+	if (!READ_ONCE(gang->nr_threads)) /* perhaps not born yet: see child.c */
+		mattx_gang_set_state(gang, MATTX_GANG_DEAD);
+	thread = mattx_gang_any(gang);
 	if (!thread)
 		return;
 	send_sig(SIGKILL, thread->task, 1);

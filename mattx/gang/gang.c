@@ -71,6 +71,8 @@ static void gang_release_work(struct work_struct *work)
 		put_pid_ns(gang->pidns);
 	put_pid(gang->pid);
 	kvfree(gang->ranges);
+	mattx_gang_put(gang->root);
+	mattx_thread_put(gang->lender);
 	kfree(gang);
 	module_put(THIS_MODULE); /* the work queue is drained at unload */
 }
@@ -167,6 +169,13 @@ struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
 	return gang;
 }
 
+void mattx_gang_wake(struct mattx_gang *gang)
+{
+	wake_up_all(&gang->wait);
+	if (gang->root)
+		wake_up_all(&gang->root->wait);
+}
+
 void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state)
 {
 	unsigned long flags;
@@ -174,7 +183,7 @@ void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state)
 	spin_lock_irqsave(&gang->lock, flags);
 	gang->state = state;
 	spin_unlock_irqrestore(&gang->lock, flags);
-	wake_up_all(&gang->wait);
+	mattx_gang_wake(gang);
 }
 
 static void note_change(struct mattx_gang *gang, enum mattx_gang_state to)
@@ -207,7 +216,7 @@ bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
 	spin_unlock_irqrestore(&gang->lock, flags);
 	if (was) {
 		note_change(gang, to);
-		wake_up_all(&gang->wait);
+		mattx_gang_wake(gang);
 	}
 	return was;
 }
@@ -390,8 +399,9 @@ static void gang_ended(struct mattx_gang *gang)
 	spin_unlock_irqrestore(&table_lock, flags);
 	mattx_watch_end_soon(gang);
 	mattx_guard_ended(gang);
+	mattx_child_ended(gang);
 	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
-	wake_up_all(&gang->wait);
+	mattx_gang_wake(gang);
 }
 
 bool mattx_thread_remove(struct mattx_thread *thread)
@@ -643,22 +653,29 @@ void mattx_guest_set_range(struct mattx_gang *gang, unsigned long start,
 	kvfree(old);
 }
 
+/* One for all gangs of a namespace. */
+static struct mutex *clone_lock(struct mattx_gang *gang)
+{
+	return &(gang->root ?: gang)->clone_lock;
+}
+
 /*
  * A namespace gives its numbers out in turn, and nobody but the guest's threads, one at
  * a time, clones in this one.
  */
 int mattx_guest_next_tid(struct mattx_gang *gang, s32 tid)
 {
+	struct mutex *lock = clone_lock(gang);
 	struct pid_namespace *ns = gang->pidns;
 	bool taken;
 
-	if (mutex_lock_killable(&gang->clone_lock))
+	if (mutex_lock_killable(lock))
 		return -ERESTARTNOINTR;
 	rcu_read_lock();
 	taken = find_pid_ns(tid, ns);
 	rcu_read_unlock();
 	if (taken) {
-		mutex_unlock(&gang->clone_lock);
+		mutex_unlock(lock);
 		return -EAGAIN;
 	}
 	idr_set_cursor(&ns->idr, tid);
@@ -667,7 +684,7 @@ int mattx_guest_next_tid(struct mattx_gang *gang, s32 tid)
 
 void mattx_guest_cloned(struct mattx_gang *gang)
 {
-	mutex_unlock(&gang->clone_lock);
+	mutex_unlock(clone_lock(gang));
 }
 
 /* ------------------------------------------------------------ tracepoints */
@@ -689,7 +706,7 @@ static void on_exit(void *data, MATTX_TP_EXIT_ARGS)
 /*
  * A task was cloned and has not run yet. What a body's job created belongs to the
  * gang and goes to the park before it sees user mode; what a guest's thread created
- * is a guest's, too.
+ * is a guest's, too. A process becomes a gang of its own.
  */
 static void on_fork(void *data, struct task_struct *parent,
 		    struct task_struct *child)
@@ -698,8 +715,13 @@ static void on_fork(void *data, struct task_struct *parent,
 
 	bool body, guest;
 
-	if (!thread || !same_thread_group(parent, child))
+	if (!thread)
 		return;
+	if (!same_thread_group(parent, child)) {
+		if (thread->child)
+			mattx_child_born(thread, child);
+		return;
+	}
 	body = test_bit(MATTX_T_CALL, &thread->flags);
 	guest = thread->gang->role == MATTX_ROLE_HOST &&
 		!test_bit(MATTX_T_BODY, &thread->flags);
@@ -732,6 +754,7 @@ static struct {
 } probes[] = {
 	{ "sched_process_exit", on_exit },
 	{ "sched_process_fork", on_fork },
+	{ "sched_process_exec", mattx_body_execed },
 	{ "signal_deliver", mattx_core_deliver },
 };
 

@@ -13,7 +13,8 @@
 #include <linux/workqueue.h>
 #include <uapi/mattx.h>
 
-#define MATTX_NO_CALL U32_MAX /* a cause that is no system call */
+#define MATTX_NO_CALL	   U32_MAX /* a cause that is no system call */
+#define MATTX_SIGINFO_SIZE 128	   /* siginfo_t of user space */
 
 struct file;
 struct inode;
@@ -100,6 +101,7 @@ struct mattx_thread {
 		struct mattx_usage usage;
 	} end; /* with MATTX_T_DIE: as the guest's thread ended; under lock */
 	struct list_head signals; /* struct mattx_pending to be queued at AWAKEN */
+	struct mattx_gang *child; /* of the process that its clone() makes; its own */
 };
 
 /**
@@ -167,6 +169,16 @@ struct mattx_gang {
 	void *sending;		 /* what the warden is sending on; under lock */
 	struct list_head shared; /* to be queued for the process at AWAKEN */
 
+	/* of a process that a guest or its deputy has created: child.c */
+	struct mattx_gang *root; /* host: whose warden serves it; a reference, or NULL: its own */
+	struct mattx_thread *lender; /* vfork: whose memory it has; a reference, or NULL */
+	atomic_t borrowers; /* gangs that have the memory of this one */
+	atomic_t forks; /* home: calls under way that share its descriptors */
+	bool born;	/* its process was created while its parent was away */
+	bool clears_handlers; /* when it is born */
+	sigset_t blocked;     /* host: its mask when it is born */
+	bool execs; /* home: a deputy calls execve(), no signal is forwarded; under lock */
+
 	struct mattx_watches *watches; /* home: ghost/watch.c; set once, ours */
 	struct mattx_sets *sets;       /* host: ghost/set.c; the same */
 
@@ -221,6 +233,57 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
  * Ends its guests here and the deputies of what ran there. May sleep.
  */
 void mattx_gang_peer_lost(struct mattx_peer *peer);
+
+/* usage.c */
+
+void mattx_usage_process(struct mattx_usage *sum);
+void mattx_usage_raise(const struct mattx_usage *to,
+		       const struct mattx_usage *others);
+void mattx_usage_pack(const struct mattx_usage *usage, __le64 *frame);
+void mattx_usage_unpack(struct mattx_usage *usage, const __le64 *frame);
+
+/* signal.c */
+
+/**
+ * mattx_signals_now() - all that is on its way to current or pending for it
+ * @infos: out: to be given to kvfree(); siginfo_t of user space
+ * @seen: out: how many signals have come from home
+ * Context: process, a guest's thread; sleeps, killable. Return: how many, or -EINTR, -ENOMEM.
+ */
+int mattx_signals_now(struct mattx_thread *thread,
+		      u8 (**infos)[MATTX_SIGINFO_SIZE], u64 *seen);
+
+/**
+ * mattx_signals_hold() - forward no signals to the guest from now on
+ * @seen: how many signals the guest has seen
+ * Context: any. Return: false when it has not seen all: they still are forwarded.
+ */
+bool mattx_signals_hold(struct mattx_gang *gang, u64 seen);
+
+/**
+ * mattx_signals_go_on() - forward them again
+ * Context: any.
+ */
+void mattx_signals_go_on(struct mattx_gang *gang);
+
+/* child.c */
+
+/**
+ * mattx_child_expect() - a gang for the process that current's clone() is going to make
+ * @thread: current's
+ * @id: of the gang, 0: to be chosen
+ * @flags: of the clone()
+ *
+ * Frames find it from now on. mattx_child_settle() must follow the call.
+ * Context: process; may sleep. Return: 0; -EEXIST: there is a gang of that id; -ENOMEM.
+ */
+int mattx_child_expect(struct mattx_thread *thread, u64 id, u64 flags);
+
+/**
+ * mattx_child_settle() - the clone() has been made or has failed
+ * Context: process, @thread is current's. Return: whether a process was born.
+ */
+bool mattx_child_settle(struct mattx_thread *thread);
 
 /* hook side: who is calling? */
 enum mattx_caller {

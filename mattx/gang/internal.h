@@ -5,6 +5,7 @@
 
 #include "gang.h"
 
+struct linux_binprm;
 struct mattx_frame_exit;
 
 #define AWAIT_TIMEOUT \
@@ -55,6 +56,8 @@ void mattx_thread_unlock(struct mattx_thread *thread);
 struct mattx_gang *mattx_gang_alloc(enum mattx_gang_role role,
 				    enum mattx_gang_state state);
 void mattx_gang_set_state(struct mattx_gang *gang, enum mattx_gang_state state);
+/* Wakes who waits for a change of it, its warden among them. Context: any. */
+void mattx_gang_wake(struct mattx_gang *gang);
 /* To the new state if it is in the old one. Return: whether it was. */
 bool mattx_gang_change(struct mattx_gang *gang, enum mattx_gang_state from,
 		       enum mattx_gang_state to);
@@ -81,6 +84,10 @@ void mattx_gang_order(struct mattx_gang *gang, enum mattx_order order);
 int mattx_gang_thaw(struct mattx_gang *gang);
 void mattx_gang_kill(struct mattx_gang *gang);
 
+/* child.c */
+void mattx_child_born(struct mattx_thread *parent, struct task_struct *task);
+void mattx_child_ended(struct mattx_gang *gang);
+
 /* body.c */
 int mattx_body_init(void);
 void mattx_body_exit(void);
@@ -90,12 +97,15 @@ void mattx_kick_work(struct callback_head *work);
 void mattx_thread_kick(struct mattx_thread *thread);
 int mattx_body_first_stub(struct mattx_gang *gang, u64 addr, u64 len);
 int mattx_body_stub(struct mattx_gang *gang, u64 addr, u64 len);
+int mattx_body_own_stub(struct mattx_gang *gang);
 long mattx_body_call(struct mattx_thread *thread, u32 nr, const u64 args[6]);
 int mattx_body_calls(struct mattx_thread *thread, struct mattx_ioc_call *calls,
 		     u32 n, void __user *user, u32 *len);
 void mattx_await_parked(struct mattx_thread *thread);
 int mattx_gang_await(struct mattx_gang *gang);
 void mattx_body_drop_jobs(struct mattx_thread *thread);
+void mattx_body_execed(void *data, struct task_struct *task, pid_t old_pid,
+		       struct linux_binprm *bprm);
 
 /* state.c */
 void mattx_state_capture(struct mattx_thread *thread);
@@ -116,10 +126,6 @@ void mattx_state_stop_timers(struct mattx_gang *gang);
 void mattx_usage_add(struct mattx_usage *sum, const struct task_struct *task);
 void mattx_usage_ended(struct mattx_usage *sum,
 		       const struct signal_struct *signal);
-void mattx_usage_raise(const struct mattx_usage *to,
-		       const struct mattx_usage *others);
-void mattx_usage_pack(const struct mattx_usage *usage, __le64 *frame);
-void mattx_usage_unpack(struct mattx_usage *usage, const __le64 *frame);
 
 /* restart.c */
 int mattx_restart_init(void);

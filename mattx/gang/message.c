@@ -500,6 +500,12 @@ void mattx_gang_ask_home(struct mattx_gang *gang, u32 nr, const char *cause)
 
 long mattx_guest_want_home(struct mattx_thread *thread, u32 nr, const char *cause)
 {
+	if (thread->gang->lender) {
+		pr_warn_ratelimited(
+			"PID %d (%s) wants to go home but has its parent's memory: %s\n",
+			pid_nr(thread->gang->pid), thread->gang->comm, cause);
+		return -EAGAIN;
+	}
 	mattx_gang_ask_home(thread->gang, nr, cause);
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);

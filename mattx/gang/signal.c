@@ -26,8 +26,6 @@
 #include "../wormhole/link.h"
 #include "../wormhole/protocol.h"
 
-#define SIGINFO_SIZE 128 /* siginfo_t of user space */
-
 struct mattx_pending {
 	struct list_head node;
 	s32 tid; /* 0: to the process */
@@ -203,6 +201,50 @@ void mattx_signal_drop_faults(void)
 		send_sig_info(kept[n].si_signo, &kept[n], current);
 }
 
+/*
+ * A signal that is in a thread's hand counts as sent: who asks whether the guest has seen
+ * all then hears that it has not.
+ */
+static bool begin_forward(struct mattx_gang *gang)
+{
+	bool may;
+
+	spin_lock_irq(&gang->lock);
+	may = !gang->execs;
+	gang->signals_sent += may;
+	spin_unlock_irq(&gang->lock);
+	return may;
+}
+
+static void end_forward(struct mattx_gang *gang, bool was_one)
+{
+	spin_lock_irq(&gang->lock);
+	gang->signals_sent -= !was_one;
+	spin_unlock_irq(&gang->lock);
+}
+
+bool mattx_signals_hold(struct mattx_gang *gang, u64 seen)
+{
+	unsigned long flags;
+	bool all;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	all = gang->signals_sent == seen;
+	gang->execs = all;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	return all;
+}
+
+void mattx_signals_go_on(struct mattx_gang *gang)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gang->lock, flags);
+	gang->execs = false;
+	spin_unlock_irqrestore(&gang->lock, flags);
+	mattx_signal_poke(gang);
+}
+
 /**
  * mattx_signal_forward() - send what is pending for this deputy's thread to the host
  *
@@ -221,17 +263,19 @@ void mattx_signal_forward(struct mattx_thread *thread)
 		return; /* what is pending now is for the deputy itself */
 	while (has_signal(&current->pending) ||
 	       has_signal(&current->signal->shared_pending)) {
-		if (!take_signal(thread, &info, &type))
+		if (!begin_forward(gang))
 			break;
+		if (!take_signal(thread, &info, &type)) {
+			end_forward(gang, false);
+			break;
+		}
 		memset(&frame, 0, sizeof(frame));
 		frame.tid = cpu_to_le32(type == PIDTYPE_PID ? thread->tid : 0);
-		frame.len = cpu_to_le32(SIGINFO_SIZE);
+		frame.len = cpu_to_le32(MATTX_SIGINFO_SIZE);
 		if (mattx_stop_by_terminal(info.si_signo) && mattx_stop_orphaned())
 			frame.flags = cpu_to_le32(MATTX_SIGNAL_ORPHAN);
 		memcpy(frame.info, &info, sizeof(info));
-		spin_lock_irq(&gang->lock);
-		gang->signals_sent++;
-		spin_unlock_irq(&gang->lock);
+		end_forward(gang, true);
 		mattx_link_send(gang->peer, MATTX_F_SIGNAL, gang->id, &frame,
 				sizeof(frame), NULL, 0,
 				GFP_KERNEL | __GFP_NOFAIL);
@@ -260,14 +304,14 @@ int mattx_signal_arrived(struct mattx_gang *gang,
 	list_add_tail(&p->node, &gang->inbox);
 	gang->signals_seen++;
 	spin_unlock_irq(&gang->lock);
-	wake_up_all(&gang->wait);
+	mattx_gang_wake(gang);
 	return 0;
 }
 
 /* A frozen guest goes on: the warden looks at the inbox again. */
 void mattx_signal_release(struct mattx_gang *gang)
 {
-	wake_up_all(&gang->wait);
+	mattx_gang_wake(gang);
 }
 
 /**
@@ -286,7 +330,7 @@ int mattx_signal_inbox(struct mattx_gang *gang, struct mattx_frame_signal *frame
 		if (i < *n) {
 			memset(&frames[i], 0, sizeof(frames[i]));
 			frames[i].tid = cpu_to_le32(p->tid);
-			frames[i].len = cpu_to_le32(SIGINFO_SIZE);
+			frames[i].len = cpu_to_le32(MATTX_SIGINFO_SIZE);
 			memcpy(frames[i].info, &p->info, sizeof(p->info));
 		}
 		i++;
@@ -431,17 +475,37 @@ static struct mattx_pending *inbox_next(struct mattx_gang *gang)
 	return p;
 }
 
-static bool warden_wakes(struct mattx_gang *gang)
+/* What a warden has to do: for all gangs of its namespace. */
+struct duty {
+	struct pid_namespace *ns;
+	struct mattx_gang *gang; /* one that needs it, with a reference, or NULL */
+	bool any;		 /* there is one that has not ended */
+};
+
+static int look_at(struct mattx_gang *gang, void *arg)
 {
 	enum mattx_gang_state state = READ_ONCE(gang->state);
+	struct duty *duty = arg;
 
-	if (state == MATTX_GANG_GUEST && mattx_stop_changed(gang))
-		return true;
-	return state == MATTX_GANG_DEAD ||
-	       (state == MATTX_GANG_GUEST && !list_empty_careful(&gang->inbox));
+	if (gang->pidns != duty->ns || state == MATTX_GANG_DEAD)
+		return 0;
+	duty->any = true;
+	if (state != MATTX_GANG_GUEST ||
+	    (list_empty_careful(&gang->inbox) && !mattx_stop_changed(gang)))
+		return 0;
+	duty->gang = mattx_gang_hold(gang);
+	return 1;
 }
 
-/* A child of the warden's, the guest, has been stopped, continued or has ended. */
+/* Return: whether there is something to be done: for duty->gang, or the end. */
+static bool warden_wakes(struct mattx_gang *gang, struct duty *duty)
+{
+	*duty = (struct duty){ .ns = gang->pidns };
+	mattx_gang_for_each(look_at, duty);
+	return duty->gang || !duty->any;
+}
+
+/* A child of the warden's, a guest, has been stopped, continued or has ended. */
 static int on_child(struct wait_queue_entry *entry, unsigned int mode, int sync,
 		    void *key)
 {
@@ -452,32 +516,43 @@ static int on_child(struct wait_queue_entry *entry, unsigned int mode, int sync,
 	return 0;
 }
 
-static long serve_guest(struct mattx_gang *gang)
+static void serve_guest(struct mattx_gang *gang)
 {
 	struct mattx_pending *p;
 
+	mattx_stop_report(gang);
+	p = inbox_next(gang);
+	if (!p)
+		return;
+	send_to_guest(gang, p);
+	kfree(p);
+	WRITE_ONCE(gang->sending, NULL);
+	wake_up_all(&gang->wait);
+}
+
+static long serve_guests(struct mattx_gang *gang)
+{
+	struct duty duty;
+
 	for (;;) {
-		if (wait_event_interruptible(gang->wait, warden_wakes(gang)))
+		if (wait_event_interruptible(gang->wait,
+					     warden_wakes(gang, &duty)))
 			return -ERESTARTNOINTR;
-		if (READ_ONCE(gang->state) == MATTX_GANG_DEAD)
+		if (!duty.gang)
 			return 0;
-		mattx_stop_report(gang);
-		p = inbox_next(gang);
-		if (!p)
-			continue;
-		send_to_guest(gang, p);
-		kfree(p);
-		WRITE_ONCE(gang->sending, NULL);
-		wake_up_all(&gang->wait);
+		serve_guest(duty.gang);
+		mattx_gang_put(duty.gang);
 	}
 }
 
 /**
- * mattx_warden() - serve a guest as PID 1 of its namespace until it has ended
+ * mattx_warden() - serve guests as PID 1 of their namespace until all have ended
+ * @gang: that came first; the others are of processes that were created here
+ *
  * It sleeps interruptibly, with every signal but SIGKILL blocked, so that a guest
  * does not add to the node's load by being here.
  *
- * Context: process, the warden's. Return: 0 when the guest has ended, -EPERM,
+ * Context: process, the warden's. Return: 0 when the guests have ended, -EPERM,
  * -ERESTARTNOINTR.
  */
 long mattx_warden(struct mattx_gang *gang)
@@ -494,7 +569,7 @@ long mattx_warden(struct mattx_gang *gang)
 	sigfillset(&all);
 	sigdelset(&all, SIGKILL);
 	sigprocmask(SIG_SETMASK, &all, &old);
-	ret = serve_guest(gang);
+	ret = serve_guests(gang);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	remove_wait_queue(&current->signal->wait_chldexit, &gang->stop_watch);
 	return ret;
@@ -509,14 +584,14 @@ bool mattx_signal_quiet(struct mattx_gang *gang)
 /* --------------------------------------------------------- what is pending */
 
 struct infos {
-	u8 (*info)[SIGINFO_SIZE];
+	u8 (*info)[MATTX_SIGINFO_SIZE];
 	unsigned int n, room;
 };
 
 static void add_info(struct infos *to, const kernel_siginfo_t *info)
 {
 	if (to->n < to->room) {
-		memset(to->info[to->n], 0, SIGINFO_SIZE);
+		memset(to->info[to->n], 0, MATTX_SIGINFO_SIZE);
 		memcpy(to->info[to->n], info, sizeof(*info));
 	}
 	to->n++;
@@ -565,8 +640,9 @@ int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf, u32 *l
 	thread = tid ? mattx_gang_thread(gang, tid) : mattx_gang_leader(gang);
 	if (!thread)
 		return -ESRCH;
-	infos.room = *len / SIGINFO_SIZE;
-	infos.info = kvmalloc_array(infos.room ?: 1, SIGINFO_SIZE, GFP_KERNEL);
+	infos.room = *len / MATTX_SIGINFO_SIZE;
+	infos.info =
+		kvmalloc_array(infos.room ?: 1, MATTX_SIGINFO_SIZE, GFP_KERNEL);
 	if (!infos.info) {
 		err = -ENOMEM;
 		goto out;
@@ -580,7 +656,7 @@ int mattx_signals_get(struct mattx_gang *gang, s32 tid, void __user *buf, u32 *l
 	} else {
 		err = -ESRCH;
 	}
-	*len = infos.n * SIGINFO_SIZE;
+	*len = infos.n * MATTX_SIGINFO_SIZE;
 	if (err)
 		*len = 0;
 	else if (infos.n > infos.room)
@@ -593,9 +669,54 @@ out:
 	return err;
 }
 
+/* What waits in the inbox and is pending; the thread is locked. */
+static void add_all(struct infos *to, struct mattx_thread *thread)
+{
+	struct mattx_pending *p;
+
+	add_pending(to, &current->pending);
+	add_pending(to, &current->signal->shared_pending);
+	list_for_each_entry(p, &thread->gang->inbox, node)
+		if (!p->tid || p->tid == thread->tid)
+			add_info(to, &p->info);
+}
+
+int mattx_signals_now(struct mattx_thread *thread,
+		      u8 (**res)[MATTX_SIGINFO_SIZE], u64 *seen)
+{
+	struct mattx_gang *gang = thread->gang;
+	struct infos infos = { NULL };
+	bool quiet;
+
+	for (;;) {
+		if (wait_event_killable(gang->wait, mattx_signal_quiet(gang)) ||
+		    !mattx_thread_lock(thread)) {
+			kvfree(infos.info);
+			return -EINTR;
+		}
+		infos.n = 0;
+		quiet = mattx_signal_quiet(gang);
+		*seen = gang->signals_seen;
+		add_all(&infos, thread);
+		mattx_thread_unlock(thread);
+		if (quiet && infos.n <= infos.room)
+			break;
+		if (!quiet)
+			continue;
+		kvfree(infos.info);
+		infos.room = infos.n;
+		infos.info = kvmalloc_array(infos.room, MATTX_SIGINFO_SIZE,
+					    GFP_KERNEL);
+		if (!infos.info)
+			return -ENOMEM;
+	}
+	*res = infos.info;
+	return infos.n;
+}
+
 /**
  * mattx_signal_keep() - a signal that is to be queued when the gang awakens
- * @info: SIGINFO_SIZE bytes, not yet checked
+ * @info: MATTX_SIGINFO_SIZE bytes, not yet checked
  * Context: process. Return: 0, -EINVAL, -ESRCH or -ENOMEM.
  */
 int mattx_signal_keep(struct mattx_gang *gang, s32 tid, const void *info)
@@ -629,11 +750,11 @@ int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf,
 		      u32 len)
 {
 	struct mattx_thread *thread = NULL;
-	u8 info[SIGINFO_SIZE];
+	u8 info[MATTX_SIGINFO_SIZE];
 	int err = 0;
 	u32 at;
 
-	if (len % SIGINFO_SIZE)
+	if (len % MATTX_SIGINFO_SIZE)
 		return -EINVAL;
 	if (tid) {
 		thread = mattx_gang_thread(gang, tid);
@@ -642,8 +763,8 @@ int mattx_signals_set(struct mattx_gang *gang, s32 tid, const void __user *buf,
 	}
 	mattx_signals_free(thread ? &thread->signals : &gang->shared);
 	mattx_thread_put(thread);
-	for (at = 0; at < len && !err; at += SIGINFO_SIZE) {
-		if (copy_from_user(info, buf + at, SIGINFO_SIZE))
+	for (at = 0; at < len && !err; at += MATTX_SIGINFO_SIZE) {
+		if (copy_from_user(info, buf + at, MATTX_SIGINFO_SIZE))
 			return -EFAULT;
 		err = mattx_signal_keep(gang, tid, info);
 	}

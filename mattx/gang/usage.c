@@ -40,6 +40,21 @@ void mattx_usage_ended(struct mattx_usage *sum, const struct signal_struct *sign
 	sum->nivcsw += signal->nivcsw;
 }
 
+/**
+ * mattx_usage_process() - what current's process has used
+ * Context: process.
+ */
+void mattx_usage_process(struct mattx_usage *sum)
+{
+	struct task_struct *t;
+
+	spin_lock_irq(&mattx_sighand(current)->siglock);
+	mattx_usage_ended(sum, current->signal);
+	for_each_thread(current, t)
+		mattx_usage_add(sum, t);
+	spin_unlock_irq(&mattx_sighand(current)->siglock);
+}
+
 /* The counter of one thread when all are to have @to, and the others have @others. */
 static u64 raised(u64 counter, u64 to, u64 others)
 {

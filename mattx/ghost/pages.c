@@ -43,6 +43,12 @@ static int ghost_mounted;
 
 /* --------------------------------------------------------------- contents */
 
+/* Has @gang's deputy what @of's has, since one is a child of the other, or both of a third? */
+static bool is_related(const struct mattx_gang *gang, const struct mattx_gang *of)
+{
+	return (gang->root ?: gang) == (of->root ?: of);
+}
+
 /*
  * Bytes [pos, pos + len) of it, as many as home has, behind a reply to be freed.
  * Return: how many, in whole pages; or a negative errno.
@@ -54,7 +60,7 @@ static long fetch(const struct mattx_ghost_pages *pages, loff_t pos, u32 len,
 	struct mattx_thread *thread;
 
 	if (!home || mattx_caller(&thread) != MATTX_IS_GUEST ||
-	    thread->gang != pages->gang)
+	    !is_related(thread->gang, pages->gang))
 		return -EIO;
 	mattx_ghost_count(MATTX_COUNT_FETCHES, 1);
 	return mattx_rpc_fetch(thread, home + pos, len, reply);

@@ -459,6 +459,20 @@ int mattx_sets_settle(struct mattx_thread *thread)
 	return err;
 }
 
+int mattx_sets_give_all(struct mattx_thread *thread)
+{
+	struct mattx_sets *sets = smp_load_acquire(&thread->gang->sets);
+	struct mattx_set *set;
+	int err = 0;
+	u64 fd = 0;
+
+	while (!err && sets && (set = next_local(sets, &fd))) {
+		err = settle(thread, sets, set);
+		put_set(sets, set);
+	}
+	return err;
+}
+
 int mattx_sets_sync(struct mattx_gang *gang)
 {
 	struct mattx_sets *sets = smp_load_acquire(&gang->sets);

@@ -43,6 +43,12 @@ int mattx_set_shun(struct mattx_thread *thread,
  */
 int mattx_sets_settle(struct mattx_thread *thread);
 
+/**
+ * mattx_sets_give_all() - give back all sets: others are going to reach them
+ * Context: a guest's thread; sleeps. Return: 0, or -ERESTARTNOINTR for a signal.
+ */
+int mattx_sets_give_all(struct mattx_thread *thread);
+
 /* Something has to be settled? Context: any. */
 bool mattx_sets_unsettled(struct mattx_gang *gang);
 

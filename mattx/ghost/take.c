@@ -329,7 +329,9 @@ static int take_locked(struct mattx_watches *all, struct mattx_thread *thread,
 	struct mattx_watch *set = mattx_watch_at(all, fd);
 	int err;
 
-	if (!is_alone(file, set && set->file == file))
+	/* while a child gets a copy of the table it will not be */
+	if (atomic_read(&thread->gang->forks) ||
+	    !is_alone(file, set && set->file == file))
 		return -EBUSY;
 	err = watch_items(all, items, going);
 	if (err)
@@ -455,6 +457,19 @@ static void give(struct mattx_watches *all, u32 fd, u32 id)
 	}
 	mutex_unlock(&all->lock);
 	mattx_watch_put_all(&going);
+}
+
+bool mattx_take_none(struct mattx_gang *gang)
+{
+	struct mattx_watches *all = smp_load_acquire(&gang->watches);
+	bool none = true;
+
+	if (all) {
+		mutex_lock(&all->lock);
+		none = !all->sets;
+		mutex_unlock(&all->lock);
+	}
+	return none;
 }
 
 bool mattx_take_valid(const void *payload, u32 len)

@@ -66,6 +66,12 @@ void mattx_watch_free(struct mattx_gang *gang);
  */
 int mattx_take_serve(struct mattx_thread *thread, const void *payload, u32 len);
 
+/**
+ * mattx_take_none() - no set is taken over, nor will be while gang->forks is not 0
+ * Context: process; sleeps.
+ */
+bool mattx_take_none(struct mattx_gang *gang);
+
 /* Is this the payload of a SET? */
 bool mattx_take_valid(const void *payload, u32 len);
 

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define MATTX_PROTO_MAGIC   0x5874614du /* "MatX" */
-#define MATTX_PROTO_VERSION 3
+#define MATTX_PROTO_VERSION 4
 #define MATTX_FRAME_MAX \
 	(32u << 20) /* bytes of payload; larger transfers are split */
 
@@ -40,6 +40,8 @@ enum mattx_frame_type {
 	/* about mapped files: ghost/pages.c and wormhole/serve.c */
 	MATTX_F_FETCH =
 		26, /* host to home: struct mattx_frame_fetch; REPLY answers */
+	/* a guest becomes another program: wormhole/exec.c */
+	MATTX_F_EXEC = 27, /* host to home: struct mattx_frame_exec; REPLY answers */
 	/* about gangs: gang/message.c */
 	MATTX_F_COMMIT =
 		32, /* the sender's copy has stopped, yours is the live one */
@@ -89,6 +91,24 @@ struct mattx_frame_call {
 	__le32 tid;
 	__le32 nr;
 	__le64 args[6];
+};
+
+/*
+ * An execve() or execveat(). Followed by @infos signals that are pending, as siginfo_t of
+ * user space, and the strings: the path, @argc and @envc of them, each with its NUL.
+ */
+struct mattx_frame_exec {
+	__le64 call;
+	__le32 tid;
+	__le32 nr;
+	__le32 dirfd, flags; /* as for execveat() */
+	__le32 argc, envc;
+	__le32 infos;
+	__le32 nice;
+	__le64 seen;	/* signals that have come from home so far */
+	__le64 blocked; /* signal mask */
+	__le64 slack;	/* of its timers, ns */
+	__le64 usage[7];
 };
 
 enum {

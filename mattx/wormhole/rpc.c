@@ -210,6 +210,39 @@ long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
 	return -EIO;
 }
 
+/* The gang is gone at home or the thread is killed: it must not go on. */
+static long wait_for_death(void)
+{
+	while (!fatal_signal_pending(current) && !signal_pending(current))
+		schedule_timeout_interruptible(HZ);
+	return -ERESTARTNOINTR;
+}
+
+long mattx_rpc_exec(struct mattx_thread *thread, struct mattx_frame_exec *frame,
+		    const void *data, size_t len)
+{
+	struct mattx_request rq = { .thread = thread, .firm = true };
+	const struct mattx_frame_reply *reply;
+	long ret = enter_pending(&rq);
+	u32 flags;
+
+	if (ret)
+		return ret;
+	count(COUNT_DEPUTY, le32_to_cpu(frame->nr));
+	atomic64_inc(&thread->gang->calls);
+	frame->call = cpu_to_le64(rq.id);
+	frame->tid = cpu_to_le32(thread->tid);
+	ret = ask(&rq, MATTX_F_EXEC, frame, sizeof(*frame), data, len);
+	reply = rq.reply;
+	flags = reply ? le32_to_cpu(reply->flags) : MATTX_REPLY_NOT_MADE;
+	kvfree(rq.reply);
+	if (flags & MATTX_REPLY_NOT_BEGUN)
+		return MATTX_AGAIN;
+	if (flags & MATTX_REPLY_NOT_MADE && ret == -ESRCH)
+		return wait_for_death();
+	return ret <= 0 && ret >= -MAX_ERRNO ? ret : -EIO;
+}
+
 static enum trip judge_reply(struct mattx_request *rq, long *ret)
 {
 	const struct mattx_frame_reply *reply = rq->reply;
@@ -302,13 +335,6 @@ static void await_own_signal(struct mattx_gang *gang)
 		return;
 	wait_event_interruptible_timeout(gang->wait, no_signal_on_its_way(gang),
 					 HZ);
-}
-
-/* The gang is gone at home or the thread is killed: it must not go on. */
-static long wait_for_death(void)
-{
-	schedule_timeout_interruptible(HZ);
-	return -ERESTARTNOINTR;
 }
 
 long mattx_call_once(struct mattx_request *rq)
@@ -431,6 +457,9 @@ void mattx_rpc_receive(struct mattx_peer *peer, u16 type, u64 gang,
 		return;
 	case MATTX_F_FETCH:
 		mattx_serve_fetch(peer, gang, payload, len);
+		return;
+	case MATTX_F_EXEC:
+		mattx_serve_exec(peer, gang, payload, len);
 		return;
 	case MATTX_F_ITEMS:
 	case MATTX_F_READY:

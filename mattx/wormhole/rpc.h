@@ -87,6 +87,18 @@ struct mattx_frame_reply;
 long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
 		     struct mattx_frame_reply **reply);
 
+struct mattx_frame_exec;
+
+/**
+ * mattx_rpc_exec() - have the deputy become another program
+ * @frame: all but call and tid, which are filled in
+ * @data: signals and strings
+ * Context: process; sleeps until home has answered, killable.
+ * Return: 0: it has; MATTX_AGAIN: home has sent signals meanwhile; as execve(2).
+ */
+long mattx_rpc_exec(struct mattx_thread *thread, struct mattx_frame_exec *frame,
+		    const void *data, size_t len);
+
 /*
  * Calls with a time-out that are continued by restart_syscall(2) on the host.
  *
@@ -148,6 +160,7 @@ void mattx_serve_exit(void);
 void mattx_serve_call(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
 void mattx_serve_set(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
 void mattx_serve_fetch(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
+void mattx_serve_exec(struct mattx_peer *peer, u64 gang, void *payload, u32 len);
 void mattx_serve_cancel(struct mattx_peer *peer, u64 gang, const void *payload,
 			u32 len);
 

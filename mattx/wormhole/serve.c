@@ -5,7 +5,7 @@
  * A CALL becomes a job of the deputy's thread: its buffers are laid out in the
  * thread's scratch memory, the thread makes the call as user code would, and the
  * REPLY carries the result and what was written. The job owns the frame. FETCH and SET
- * are jobs without a call.
+ * are jobs without a call; that of an EXEC does not come back if it succeeds.
  *
  * When the thread ends first, the job is finished from wherever that is noticed,
  * which may be a context that cannot sleep: a work answers then.
@@ -23,6 +23,7 @@
 
 #include "gang/gang.h"
 #include "ghost/watch.h"
+#include "wormhole/exec.h"
 #include "wormhole/link.h"
 #include "wormhole/packet.h"
 #include "wormhole/protocol.h"
@@ -42,6 +43,8 @@ struct served {
 	u32 len;
 	bool started; /* under the thread's lock */
 	bool denied;  /* it reaches memory that is away with the guest */
+	bool forks;   /* it creates a process: gang->forks counts it */
+	u32 flags;    /* of the reply that the work sends */
 	long ret;
 	struct work_struct work; /* answers where that cannot be done at once */
 };
@@ -78,8 +81,28 @@ static void served_work(struct work_struct *work)
 	struct served *s = container_of(work, struct served, work);
 
 	send_reply(s->peer, s->gang, s->call, s->ret,
-		   s->ret == -ESRCH ? MATTX_REPLY_NOT_MADE : 0, 0);
+		   s->ret == -ESRCH ? MATTX_REPLY_NOT_MADE : s->flags, 0);
 	served_free(s);
+}
+
+/* A clone() that makes a process: while its table is copied no set of it is taken over. */
+static int expect_child(struct mattx_thread *thread, struct served *s)
+{
+	if (s->job.nr != __NR_clone || s->args[0] & CLONE_THREAD)
+		return 0;
+	s->forks = true;
+	atomic_inc(&thread->gang->forks);
+	if (!mattx_take_none(thread->gang))
+		return -EBUSY;
+	return mattx_child_expect(thread, s->args[5], s->args[0]);
+}
+
+static void settle_child(struct mattx_thread *thread, struct served *s)
+{
+	if (!s->forks)
+		return;
+	mattx_child_settle(thread);
+	atomic_dec(&thread->gang->forks);
 }
 
 /* In the deputy's thread. Return: 0 to have the call made. */
@@ -108,6 +131,9 @@ static int served_start(struct mattx_thread *thread, struct mattx_job *job)
 		mattx_reach_message(thread, job->nr, job->args[1], job->args[2]);
 	if (s->denied)
 		return -EBUSY;
+	ret = expect_child(thread, s);
+	if (ret)
+		return ret;
 	mattx_count_served(job->nr);
 	WRITE_ONCE(s->started, true);
 	return 0;
@@ -194,6 +220,7 @@ static void served_done(struct mattx_thread *thread, struct mattx_job *job,
 {
 	struct served *s = container_of(job, struct served, job);
 
+	settle_child(thread, s);
 	/* an open() that must not wait for its own process */
 	if (mattx_reach_refused(thread, job->nr, ret)) {
 		s->denied = true;
@@ -263,6 +290,38 @@ static void fetch_done(struct mattx_thread *thread, struct mattx_job *job,
 		served_free(s);
 		return;
 	}
+	s->ret = ret;
+	queue_work(serve_wq, &s->work);
+}
+
+static int served_exec(struct mattx_thread *thread, struct mattx_job *job)
+{
+	struct served *s = container_of(job, struct served, job);
+	int ret = mattx_exec_start(thread, job, s->payload, s->len);
+
+	if (!ret)
+		mattx_count_served(job->nr);
+	return ret;
+}
+
+/* A deputy has every signal blocked: it was interrupted by us, to pass one on. */
+static bool is_interrupted(long ret)
+{
+	return ret == -EINTR || ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
+	       ret == -ERESTARTNOHAND;
+}
+
+/* Also where current is the new program, and nothing may sleep. */
+static void exec_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
+{
+	struct served *s = container_of(job, struct served, job);
+
+	if (!ret)
+		mattx_exec_done(thread, s->payload);
+	else
+		mattx_signals_go_on(thread->gang);
+	if (is_interrupted(ret))
+		s->flags = MATTX_REPLY_NOT_BEGUN;
 	s->ret = ret;
 	queue_work(serve_wq, &s->work);
 }
@@ -379,6 +438,23 @@ void mattx_serve_fetch(struct mattx_peer *peer, u64 gang, void *payload, u32 len
 	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
 	s->job.start = served_fetch;
 	s->job.done = fetch_done;
+	serve(s, le32_to_cpu(frame->tid), 0);
+}
+
+void mattx_serve_exec(struct mattx_peer *peer, u64 gang, void *payload, u32 len)
+{
+	const struct mattx_frame_exec *frame = payload;
+	struct served *s;
+
+	if (!mattx_exec_valid(payload, len)) {
+		pr_warn_ratelimited("node %s sent a malformed execve\n",
+				    mattx_peer_name(peer));
+		kvfree(payload);
+		return;
+	}
+	s = served_new(peer, gang, le64_to_cpu(frame->call), payload, len);
+	s->job.start = served_exec;
+	s->job.done = exec_done;
 	serve(s, le32_to_cpu(frame->tid), 0);
 }
 

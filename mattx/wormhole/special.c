@@ -335,6 +335,17 @@ MATTX_HANDLER(mattx_do_itimer)
 	return mattx_call_here(number(regs), regs);
 }
 
+/*
+ * What the process may do is home's to know, so its credentials change there, as they are
+ * when it lives on. A child of vfork() is about to call execve(), and it cannot go home.
+ */
+MATTX_HANDLER(mattx_do_cred)
+{
+	if (thread->gang->lender)
+		return to_deputy_firm(thread, call, regs);
+	return mattx_go_home(thread, number(regs), NULL);
+}
+
 MATTX_HANDLER(mattx_do_personality)
 {
 	if ((u32)regs->di == 0xffffffff)

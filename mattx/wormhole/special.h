@@ -63,6 +63,10 @@ MATTX_HANDLER(mattx_do_msync);
 
 MATTX_HANDLER(mattx_do_clone); /* thread.c */
 MATTX_HANDLER(mattx_do_clone3);
+MATTX_HANDLER(mattx_do_fork); /* process.c */
+MATTX_HANDLER(mattx_do_vfork);
+MATTX_HANDLER(mattx_do_execve); /* exec.c; execveat too */
+MATTX_HANDLER(mattx_do_cred);	/* special.c */
 
 MATTX_HANDLER(mattx_do_poll);
 MATTX_HANDLER(mattx_do_select); /* pselect6, ppoll too */
@@ -70,6 +74,29 @@ MATTX_HANDLER(mattx_do_epoll_wait);
 
 MATTX_HANDLER(mattx_do_epoll_ctl); /* ghost/set.c */
 MATTX_HANDLER(mattx_do_epoll_create);
+
+/* ------------------------------------------------------- process.c, for thread.c */
+
+/* What a guest's clone() asks for. */
+struct mattx_clone {
+	u64 flags; /* and the signal, as in clone(2) */
+	u64 stack; /* its top, 0: the same */
+	u64 parent_tid, child_tid, tls;
+};
+
+/**
+ * mattx_clone_process() - a guest's thread creates a process
+ * @nr: of the call
+ * Context: as a system call's function. Return: as clone(2).
+ */
+long mattx_clone_process(struct mattx_thread *thread, u32 nr,
+			 const struct mattx_clone *clone);
+
+/* May a process with these flags be created away? */
+bool mattx_is_process(u64 flags);
+
+/* Is it such a clone() that home is asked for? By the values of its arguments. */
+bool mattx_refine_process(const u64 *args);
 
 /* ---------------------------------------------- refine.c: see struct mattx_call */
 

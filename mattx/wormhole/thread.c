@@ -7,7 +7,8 @@
  * clones here, with the program's own arguments, and the next number that the guest's
  * PID namespace gives out is that one. Everything else of clone() is the kernel's.
  *
- * Whatever is not a plain thread (a process, a new namespace, a pidfd) goes home.
+ * A process is made in the same way: process.c. Whatever is neither (a new namespace, a
+ * pidfd) goes home.
  */
 #include <linux/sched.h>
 #include <linux/sched/task.h>
@@ -38,6 +39,8 @@ static bool is_thread(u64 flags)
 /* A deputy clones nothing else, whatever the host asks for. */
 bool mattx_refine_clone(const u64 *args, struct mattx_arg *arg)
 {
+	if (!(args[0] & CLONE_THREAD))
+		return mattx_refine_process(args);
 	return args[0] == THREAD_FLAGS && !args[1] && !args[2] && !args[3] &&
 	       !args[4];
 }
@@ -47,6 +50,9 @@ static long clone_thread(struct mattx_thread *thread, const struct pt_regs *regs
 	const u64 args[6] = { THREAD_FLAGS };
 	long tid, ret;
 
+	if (thread->gang->lender)
+		return mattx_go_home(thread, regs->orig_ax,
+				     "a thread in vfork()'s child");
 	tid = mattx_call_firm(thread, __NR_clone, mattx_call_entry(__NR_clone),
 			      args, NULL);
 	if (tid <= 0)
@@ -63,13 +69,22 @@ static long clone_thread(struct mattx_thread *thread, const struct pt_regs *regs
 
 MATTX_HANDLER(mattx_do_clone)
 {
+	const struct mattx_clone clone = {
+		.flags = (u32)regs->di,
+		.stack = regs->si,
+		.parent_tid = regs->dx,
+		.child_tid = regs->r10,
+		.tls = regs->r8,
+	};
+
 	if (!is_thread(regs->di))
-		return mattx_go_home(thread, __NR_clone, "a process");
+		return mattx_clone_process(thread, __NR_clone, &clone);
 	return clone_thread(thread, regs);
 }
 
 MATTX_HANDLER(mattx_do_clone3)
 {
+	struct mattx_clone clone;
 	struct clone_args args;
 	int err;
 
@@ -79,7 +94,19 @@ MATTX_HANDLER(mattx_do_clone3)
 				    (void __user *)regs->di, regs->si);
 	if (err)
 		return err;
-	if (!is_thread(args.flags) || args.set_tid_size)
-		return mattx_go_home(thread, __NR_clone3, "a process");
-	return clone_thread(thread, regs);
+	if (args.flags & CSIGNAL || args.exit_signal & ~(u64)CSIGNAL ||
+	    !args.stack != !args.stack_size)
+		return -EINVAL;
+	if (args.set_tid_size)
+		return mattx_go_home(thread, __NR_clone3, "a number of its own");
+	if (is_thread(args.flags))
+		return clone_thread(thread, regs);
+	clone = (struct mattx_clone){
+		.flags = args.flags | args.exit_signal,
+		.stack = args.stack + args.stack_size,
+		.parent_tid = args.parent_tid,
+		.child_tid = args.child_tid,
+		.tls = args.tls,
+	};
+	return mattx_clone_process(thread, __NR_clone3, &clone);
 }

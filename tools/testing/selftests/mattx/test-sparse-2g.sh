@@ -34,7 +34,7 @@ fi
 for i in 2 3; do
 	check "round trip $i" round_trip sparse "$pid"
 done
-# it forks at its end: away, so that it must come home for it
+# it forks at its end: away, where its child has the advice, too
 check "goes out once more" migrate "$pid" node2
 good_end sparse sparse "sparse
 "

@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Processes that a guest creates, and programs that it becomes: nothing of it goes home
+# for them, and everybody sees what would be seen at home.
+# timeout: 900
+# debug: yes
+
+. "$(dirname "$0")/lib.sh"
+
+# went_home CALL... - how often guests of node 2 went home for one of these
+went_home()
+{
+	local call names=
+
+	for call; do
+		names+="|call.home.$call"
+	done
+	on 2 mattxctl stats
+	out=$(awk -v names="^(${names:1})\$" '$1 ~ names { n += $2 } END { print n + 0 }' \
+		<<<"$out")
+}
+
+calls=(fork vfork clone clone3 execve execveat setresuid setresgid)
+
+start one children || finish_test
+check "works at home" on 1 advance one 1
+went_home "${calls[@]}"
+before=$out
+for i in 1 2 3; do
+	check "goes out $i" migrate "$pid" node2
+	check "works there $i" on 1 advance one 1
+	check "stays there $i" is_out "$pid" 2
+	check "comes home $i" home "$pid"
+	check "works at home again $i" on 1 advance one 1
+done
+went_home "${calls[@]}"
+expect "nobody went home for it" "$out" "$before"
+check "goes out once more" migrate "$pid" node2
+good_end one children ""
+
+# --- a child that stays ---
+
+# child_of PID - the one child at home that is away
+child_of()
+{
+	on 1 "ps -o pid= --ppid $1" || return
+	out=${out// /}
+	[ -n "$out" ]
+}
+
+start fam children family || finish_test
+check "goes out" migrate "$pid" node2
+on 1 kill -USR1 "$pid"
+check "has a child there" on 1 advance fam 20
+child_of "$pid" || not_ok "the child" "$out"
+child=$out
+check "which is out as it is" is_out "$child" 2
+check "the parent comes home" home "$pid"
+check "the child stays" is_out "$child" 2
+check "they go on" on 1 advance fam 20
+check "the parent goes out again" migrate "$pid" node2
+check "they go on, both there" on 1 advance fam 20
+check "the child comes home" home "$child"
+check "they go on, the parent there" on 1 advance fam 20
+check "the child goes out" migrate "$child" node2
+check "they go on, each by itself there" on 1 advance fam 20
+check "the child comes home again" home "$child"
+check "and the parent" home "$pid"
+check "they go on at home" on 1 advance fam 20
+check "the parent goes out to end" migrate "$pid" node2
+good_end fam children ""
+
+# --- both end with the node ---
+
+start crash children family || finish_test
+check "another one goes out" migrate "$pid" node2
+on 1 kill -USR1 "$pid"
+check "and has a child" on 1 advance crash 5
+child_of "$pid" || not_ok "the child" "$out"
+child=$out
+on 1 "kill -KILL $child"
+check "a child that is killed is gone on both sides" on 1 \
+	wait_until 60 "! mattxctl ps | grep -q ' $child '"
+on 1 "kill -KILL $pid"
+check "nothing is out or in" nothing_out
+on 2 "pgrep -x children || true"
+expect "nothing is left on node 2" "$out" ""
+finish_test

@@ -526,7 +526,7 @@ static void module_event(const struct nlmsghdr *nlh)
 				  get_u32(attrs, MATTX_A_GANG_REASON, -1), cause);
 		break;
 	case MATTX_CMD_EV_GANG_END:
-		events->gang_end(gang, get_u32(attrs, MATTX_A_GANG_ROLE, 0),
+		events->gang_end(gang, node, get_u32(attrs, MATTX_A_GANG_ROLE, 0),
 				 get_u32(attrs, MATTX_A_GANG_PID, 0), cause);
 		break;
 	case MATTX_CMD_EV_ADMIN:

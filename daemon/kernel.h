@@ -47,7 +47,7 @@ struct kernel_events {
 	void (*link_down)(uint32_t node, const char *cause);
 	void (*want_home)(uint64_t gang, uint32_t node, int reason,
 			  const char *cause);
-	void (*gang_end)(uint64_t gang, uint32_t role, int pid,
+	void (*gang_end)(uint64_t gang, uint32_t node, uint32_t role, int pid,
 			 const char *cause);
 	/* written to /proc/mattx/admin; @node: "" with EXPEL */
 	void (*admin)(uint32_t order, uint32_t verb, int pid, const char *node);

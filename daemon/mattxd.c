@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <event2/event.h>
@@ -33,6 +34,7 @@
 #include "log.h"
 #include "mattxd.h"
 #include "peer.h"
+#include "returned.h"
 
 #define END_MS 10000 /* for jobs to end when the daemon does */
 
@@ -246,12 +248,21 @@ static void on_want_home(uint64_t gang, uint32_t node, int reason,
 	homing_want(gang, reason, cause);
 }
 
-static void on_gang_end(uint64_t gang, uint32_t role, int pid, const char *cause)
+static void on_gang_end(uint64_t gang, uint32_t node, uint32_t role, int pid,
+			const char *cause)
 {
+	int pidfd;
+
 	log_debug("PID %d: gang %016llx is no %s any more%s%s", pid,
 		  (unsigned long long)gang,
 		  role == MATTX_ROLE_HOME ? "deputy" : "guest",
 		  cause[0] ? ": " : "", cause);
+	/* it lives on here, as another program */
+	if (role != MATTX_ROLE_HOME || !cause[0])
+		return;
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd >= 0)
+		returned_add(pid, pidfd, peer_name_of(node), cause);
 }
 
 static void on_gone(void)

@@ -339,7 +339,7 @@ void mattx_event_want_home(u64 id, u32 peer, u32 nr, const char *cause)
 		event_send(skb, head);
 }
 
-void mattx_event_gang_end(u64 id, u32 role, s32 pid, const char *cause)
+void mattx_event_gang_end(u64 id, u32 peer, u32 role, s32 pid, const char *cause)
 {
 	struct sk_buff *skb;
 	void *head;
@@ -348,6 +348,7 @@ void mattx_event_gang_end(u64 id, u32 role, s32 pid, const char *cause)
 	if (!skb)
 		return;
 	if (nla_put_u64_64bit(skb, MATTX_A_GANG_ID, id, MATTX_A_PAD) ||
+	    nla_put_u32(skb, MATTX_A_NODE_ID, peer) ||
 	    nla_put_u32(skb, MATTX_A_GANG_ROLE, role) ||
 	    nla_put_u32(skb, MATTX_A_GANG_PID, pid))
 		nlmsg_free(skb);

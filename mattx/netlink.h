@@ -16,7 +16,7 @@ void mattx_netlink_exit(void);
 
 /* Events for the daemon. Context: any. They are lost when memory is short or nobody listens. */
 void mattx_event_want_home(u64 id, u32 peer, u32 nr, const char *cause);
-void mattx_event_gang_end(u64 id, u32 role, s32 pid, const char *cause);
+void mattx_event_gang_end(u64 id, u32 peer, u32 role, s32 pid, const char *cause);
 void mattx_event_link_down(u32 peer, const char *cause);
 
 /**

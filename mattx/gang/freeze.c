@@ -71,6 +71,23 @@ static bool to_be_queued(struct mattx_thread *thread)
 }
 
 /*
+ * A gang of this process that has come home and is still being woken: its threads are left
+ * alone until all of them have gone. Return: with a reference, or NULL. RCU is held.
+ */
+static struct mattx_gang *dissolving(struct task_struct *leader)
+{
+	struct mattx_thread *thread;
+	struct task_struct *task;
+
+	for_each_thread(leader, task) {
+		thread = mattx_thread_find(task);
+		if (thread && dissolves(thread))
+			return mattx_gang_hold(thread->gang);
+	}
+	return NULL;
+}
+
+/*
  * Queues the park for threads that are not in it or on their way to it.
  * Return: how many were new, or a negative errno; -EAGAIN: @other, with a
  * reference, has to dissolve first.
@@ -83,6 +100,13 @@ static int freeze_pass(struct mattx_gang *gang, struct task_struct *leader,
 	int new = 0, err = 0;
 
 	rcu_read_lock();
+	if (gang->role == MATTX_ROLE_HOME && !gang->nr_threads) {
+		*other = dissolving(leader);
+		if (*other) {
+			rcu_read_unlock();
+			return -EAGAIN;
+		}
+	}
 	for_each_thread(leader, task) {
 		if (task->flags & PF_EXITING || task->exit_state)
 			continue;

@@ -400,7 +400,10 @@ static void gang_ended(struct mattx_gang *gang)
 	mattx_watch_end_soon(gang);
 	mattx_guard_ended(gang);
 	mattx_child_ended(gang);
-	mattx_event_gang_end(gang->id, gang->role, pid_nr(gang->pid), "");
+	mattx_event_gang_end(
+		gang->id, gang->peer ? mattx_peer_id(gang->peer) : 0,
+		gang->role, pid_nr(gang->pid),
+		gang->role == MATTX_ROLE_HOME ? gang->want_cause : "");
 	mattx_gang_wake(gang);
 }
 

@@ -183,7 +183,7 @@ struct mattx_gang {
 	struct mattx_sets *sets;       /* host: ghost/set.c; the same */
 
 	u32 want_nr; /* call that asked to go home, or MATTX_NO_CALL; under lock */
-	char want_cause[MATTX_CAUSE_MAX]; /* why; empty: it did not ask; under lock */
+	char want_cause[MATTX_CAUSE_MAX]; /* why it asked, empty: not; home: why it is at home; under lock */
 	int answer; /* to our commit: 0 or negative errno */
 	bool dying; /* home: the guest has ended, the deputy follows */
 	struct {

@@ -347,7 +347,10 @@ void mattx_exec_done(struct mattx_thread *thread, const void *payload)
 	if (slack && slack <= NSEC_PER_SEC)
 		current->timer_slack_ns = slack;
 	inherit_signals(frame);
-	if (!thread->gang->born)
-		pr_info("PID %d (%s) runs at home again: execve\n",
-			task_pid_nr(current), current->comm);
+	if (thread->gang->born)
+		return;
+	strscpy(thread->gang->want_cause, "system call execve",
+		sizeof(thread->gang->want_cause));
+	pr_info("PID %d (%s) runs at home again: execve\n",
+		task_pid_nr(current), current->comm);
 }

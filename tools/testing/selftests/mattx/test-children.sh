@@ -38,6 +38,24 @@ expect "nobody went home for it" "$out" "$before"
 check "goes out once more" migrate "$pid" node2
 good_end one children ""
 
+# --- another program takes the place of one that is away ---
+
+on 1 "rm -f $T.go; mkfifo $T.go"
+on 1 "begin sh sh -c 'read line <$T.go; exec sleep 1000'"
+pid=$out
+check "a shell goes out" migrate "$pid" node2
+on 1 "echo go >$T.go"
+check "what it executes runs at home" on 1 \
+	wait_until 60 "[ \"\$(cat /proc/$pid/comm)\" = sleep ]"
+check "nothing of it is out or in" nothing_out
+on 1 mattxctl ps --json
+expect "ps says why it is at home" \
+	"$(jq -r --argjson p "$pid" '.home[] | select(.pid == $p) | .node + ": " + .reason' <<<"$out")" \
+	"node2: system call execve"
+check "it goes out again" migrate "$pid" node2
+on 1 "kill -HUP $pid; status sh"
+expect "and ends" "$out" "signal 1"
+
 # --- a child that stays ---
 
 # child_of PID - the one child at home that is away

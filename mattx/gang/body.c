@@ -244,6 +244,15 @@ unsigned long mattx_body_scratch(struct mattx_thread *thread, unsigned long len)
 
 /* ------------------------------------------------------------------- jobs */
 
+/* BODY is set before BORN is cleared, so BORN is looked at first. */
+static bool takes_jobs(struct mattx_thread *thread)
+{
+	bool born = test_bit(MATTX_T_BORN, &thread->flags);
+
+	smp_rmb();
+	return born || test_bit(MATTX_T_BODY, &thread->flags);
+}
+
 int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 {
 	unsigned long flags;
@@ -251,9 +260,7 @@ int mattx_body_queue(struct mattx_thread *thread, struct mattx_job *job)
 
 	spin_lock_irqsave(&thread->lock, flags);
 	if (!test_bit(MATTX_T_EXITED, &thread->flags) &&
-	    thread->order == MATTX_STAY &&
-	    (test_bit(MATTX_T_BODY, &thread->flags) ||
-	     test_bit(MATTX_T_BORN, &thread->flags))) {
+	    thread->order == MATTX_STAY && takes_jobs(thread)) {
 		list_add_tail(&job->node, &thread->jobs);
 		err = 0;
 	}

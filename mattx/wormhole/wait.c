@@ -438,16 +438,22 @@ static long run_epoll(struct mattx_thread *thread, u32 nr,
 	return restart_later(mattx_wait_restart, NULL, nr, d);
 }
 
+/* As the kernel has it: more would not fit into what the call returns. */
+#define EVENTS_MAX (INT_MAX / (int)sizeof(struct epoll_event))
+
 MATTX_HANDLER(mattx_do_epoll_wait)
 {
 	u32 nr = regs->orig_ax;
 	struct deadline d = {};
+	s32 max = regs->dx;
 	int err = 0;
 
 	if (nr == __NR_epoll_pwait2)
 		err = get_timeout(&d, nr, regs);
 	else
 		deadline_ms(&d, regs->r10);
+	if (!err && (max <= 0 || max > EVENTS_MAX))
+		err = -EINVAL;
 	return err ?: run_epoll(thread, nr, regs, &d);
 }
 

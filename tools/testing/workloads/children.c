@@ -316,6 +316,9 @@ static void shot(void)
 	}
 	pid = fork();
 	if (!pid) {
+		const struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
 		*nowhere = 1;
 		_exit(1);
 	}
@@ -482,7 +485,7 @@ static void under_a_timer(void)
 		must_fail(waitpid(-1, NULL, WNOHANG), ECHILD);
 	}
 	must(setitimer(ITIMER_REAL, &never, NULL));
-	signal(SIGALRM, SIG_DFL);
+	signal(SIGALRM, SIG_IGN);
 }
 
 static void all_of_it(void)

@@ -18,9 +18,10 @@
 #define NUMBERS	   480 /* more than any kernel here has */
 #define KINDS	   4
 #define SAME_TIME  6
-#define SLEEPS_S   3
+#define SLEEPS_S   60
 #define RESULTS_FD 900 /* where none of the arguments is */
 #define FAULTS	   16
+#define PAGE_AT	   0x12345678000ul
 
 static volatile sig_atomic_t asked;
 
@@ -44,6 +45,7 @@ static bool is_left_out(int nr)
 	case SYS_exit_group:
 	case SYS_select:
 	case SYS_pselect6:
+	case SYS_ppoll:
 	case SYS_ptrace: /* traced by who does not expect it */
 	case SYS_seccomp:
 	case SYS_msgget: /* would stay */
@@ -55,8 +57,10 @@ static bool is_left_out(int nr)
 
 static void try_call(int nr)
 {
-	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* the same number wherever it is: it is a flag or a length, too */
+	char *page = mmap((void *)PAGE_AT, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+			  0);
 	const long arg[KINDS] = { 0, -1, FAULTS, (long)page };
 	int kind, result;
 	long a;

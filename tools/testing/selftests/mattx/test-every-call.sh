@@ -18,10 +18,14 @@ sweep()
 	printf '%s\n' "$out" >"$work/$number"
 }
 
-# differ N - what the sweep says that the first did not
+# differ N - what the sweep says that the first did not. Of two things that are wrong the
+# other one may be told: recvfrom(-1, -1, -1), whose address home does not see, and
+# recvmsg() of no descriptor with a header that is none.
 differ()
 {
-	out=$(diff "$work/1" "$work/$1" | grep '^[<>]')
+	out=$(diff "$work/1" "$work/$1" | grep '^[<>]' |
+		grep -v '^[<>] 45: ENOTSOCK [A-Z]* EBADF EBADF$' |
+		grep -v '^[<>] 47: ENOTSOCK EINVAL EBADF [A-Z]*$')
 }
 
 start -u 1000 every everycall "$T/every/results" || finish_test

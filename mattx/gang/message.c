@@ -147,6 +147,13 @@ static int send_commit_out(struct mattx_gang *gang)
 			       sizeof(payload), NULL, 0, GFP_KERNEL);
 }
 
+/* A process that is killed meanwhile is not found by the answer any more. */
+static bool has_answer(struct mattx_gang *gang)
+{
+	return READ_ONCE(gang->answer) != -EINPROGRESS ||
+	       READ_ONCE(gang->state) == MATTX_GANG_DEAD;
+}
+
 /* Sends the COMMIT and waits for the answer. */
 static int commit_once(struct mattx_gang *gang)
 {
@@ -163,10 +170,10 @@ static int commit_once(struct mattx_gang *gang)
 		mattx_gang_change(gang, MATTX_GANG_COMMITTING, MATTX_GANG_FROZEN);
 		return err;
 	}
-	if (wait_event_killable(gang->wait,
-				READ_ONCE(gang->answer) != -EINPROGRESS))
+	if (wait_event_killable(gang->wait, has_answer(gang)))
 		return -EINTR; /* the answer finds its own way */
-	return READ_ONCE(gang->answer);
+	err = READ_ONCE(gang->answer);
+	return err == -EINPROGRESS ? -ESRCH : err;
 }
 
 /**
@@ -602,6 +609,7 @@ static void on_committed(struct mattx_gang *gang)
 	} else {
 		gang->silent = true;
 		gang->owes = false; /* home has it all */
+		WRITE_ONCE(gang->answer, 0); /* before it is DEAD: has_answer() */
 		mattx_gang_kill(gang);
 	}
 	WRITE_ONCE(gang->answer, 0);

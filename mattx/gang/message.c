@@ -608,7 +608,7 @@ static void on_committed(struct mattx_gang *gang)
 		become_deputy(gang);
 	} else {
 		gang->silent = true;
-		gang->owes = false; /* home has it all */
+		gang->owes = false;	     /* home has it all */
 		WRITE_ONCE(gang->answer, 0); /* before it is DEAD: has_answer() */
 		mattx_gang_kill(gang);
 	}

@@ -29,6 +29,7 @@
 #include "../main.h"
 #include "../wormhole/hooks.h"
 #include "../wormhole/link.h"
+#include "../wormhole/protocol.h"
 
 /* The same ranges are special in a copy of the memory. */
 static int copy_ranges(struct mattx_gang *to, struct mattx_gang *from)
@@ -197,6 +198,29 @@ static void first_work(struct callback_head *work)
 	mattx_park_work(work);
 }
 
+/*
+ * There is no memory for it: it ends as if it had been killed, on both sides. Context: the
+ * tracepoint.
+ */
+static void stillborn(struct mattx_gang *child, struct mattx_thread *parent,
+		      struct task_struct *task)
+{
+	struct mattx_frame_exit frame = { .tid = cpu_to_le32(child->tgid),
+					  .code = cpu_to_le32(SIGKILL) };
+
+	pr_err("PID %d: no memory for a gang, it is killed\n", task_pid_nr(task));
+	send_sig(SIGKILL, task, 1);
+	if (child->role == MATTX_ROLE_HOME) {
+		mattx_link_send(child->peer, MATTX_F_KILL, child->id, NULL, 0,
+				NULL, 0, GFP_ATOMIC);
+	} else {
+		mattx_link_send(child->peer, MATTX_F_GANG_EXIT, child->id,
+				&frame, sizeof(frame), NULL, 0, GFP_ATOMIC);
+		mattx_guest_cloned(parent->gang);
+	}
+	drop(child);
+}
+
 /**
  * mattx_child_born() - a clone() has made the process that parent->child is for
  * Context: the tracepoint, in the parent; @task has not run.
@@ -216,10 +240,7 @@ void mattx_child_born(struct mattx_thread *parent, struct task_struct *task)
 		set_mask(task, &child->blocked);
 	thread = mattx_thread_add(child, task, GFP_ATOMIC);
 	if (IS_ERR_OR_NULL(thread)) {
-		pr_err("PID %d: no memory for a gang, it is killed\n",
-		       task_pid_nr(task));
-		drop(child);
-		send_sig(SIGKILL, task, 1);
+		stillborn(child, parent, task);
 		return;
 	}
 	if (home) {

@@ -213,8 +213,8 @@ long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
 /* The gang is gone at home or the thread is killed: it must not go on. */
 static long wait_for_death(void)
 {
-	while (!fatal_signal_pending(current) && !signal_pending(current))
-		schedule_timeout_interruptible(HZ);
+	while (!signal_pending(current))
+		schedule_timeout_interruptible(MAX_SCHEDULE_TIMEOUT);
 	return -ERESTARTNOINTR;
 }
 
@@ -300,7 +300,7 @@ static enum trip round_trip(struct mattx_request *rq, long *ret)
  * A deputy has every signal blocked, so also an -EINTR means that it was interrupted
  * by us: for its guest, or to pass on a signal that it has received.
  */
-static bool interrupted(long ret)
+bool mattx_interrupted(long ret)
 {
 	switch (ret) {
 	case -ERESTARTSYS:
@@ -354,7 +354,7 @@ long mattx_call_once(struct mattx_request *rq)
 		break;
 	}
 	await_own_signal(rq->thread->gang);
-	if (!interrupted(ret))
+	if (!mattx_interrupted(ret))
 		return ret;
 	if (rq->reply_flags & MATTX_REPLY_NOT_BEGUN)
 		return MATTX_AGAIN;

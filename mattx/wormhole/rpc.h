@@ -87,6 +87,9 @@ struct mattx_frame_reply;
 long mattx_rpc_fetch(struct mattx_thread *thread, u64 addr, u32 len,
 		     struct mattx_frame_reply **reply);
 
+/* Has a deputy's call been interrupted, as only we do it? Context: any. */
+bool mattx_interrupted(long ret);
+
 struct mattx_frame_exec;
 
 /**

@@ -304,13 +304,6 @@ static int served_exec(struct mattx_thread *thread, struct mattx_job *job)
 	return ret;
 }
 
-/* A deputy has every signal blocked: it was interrupted by us, to pass one on. */
-static bool is_interrupted(long ret)
-{
-	return ret == -EINTR || ret == -ERESTARTSYS || ret == -ERESTARTNOINTR ||
-	       ret == -ERESTARTNOHAND;
-}
-
 /* Also where current is the new program, and nothing may sleep. */
 static void exec_done(struct mattx_thread *thread, struct mattx_job *job, long ret)
 {
@@ -320,7 +313,7 @@ static void exec_done(struct mattx_thread *thread, struct mattx_job *job, long r
 		mattx_exec_done(thread, s->payload);
 	else
 		mattx_signals_go_on(thread->gang);
-	if (is_interrupted(ret))
+	if (mattx_interrupted(ret))
 		s->flags = MATTX_REPLY_NOT_BEGUN;
 	s->ret = ret;
 	queue_work(serve_wq, &s->work);

@@ -94,8 +94,8 @@ MATTX_HANDLER(mattx_do_clone3)
 				    (void __user *)regs->di, regs->si);
 	if (err)
 		return err;
-	if (args.flags & CSIGNAL || args.exit_signal & ~(u64)CSIGNAL ||
-	    !args.stack != !args.stack_size)
+	if (args.flags & CSIGNAL & ~CLONE_NEWTIME ||
+	    args.exit_signal & ~(u64)CSIGNAL || !args.stack != !args.stack_size)
 		return -EINVAL;
 	if (args.set_tid_size)
 		return mattx_go_home(thread, __NR_clone3, "a number of its own");

@@ -11,6 +11,10 @@
  *	home   DEPUTY (expected) -> (born, parks) -> as every deputy
  *	       DEAD: it was not born, or the other side's was killed before it was
  *
+ * When the guest's thread is killed while the deputy clones, nobody here hears of the
+ * deputy's child. So the guest's is claimed with a BORN, which is on its way before anything
+ * that its parent does later, and a child that is not claimed ends with its parent.
+ *
  * thread->child has it until it is born, with a reference; then its thread has.
  *
  * A child of vfork(2) has its parent's memory, here as at home, and so its parent thread's
@@ -93,6 +97,26 @@ void mattx_child_ended(struct mattx_gang *gang)
 		wake_up_all(&owner->wait);
 }
 
+static int kill_unclaimed(struct mattx_gang *gang, void *arg)
+{
+	const struct mattx_gang *parent = arg;
+
+	if (gang->role == MATTX_ROLE_HOME && gang->peer == parent->peer &&
+	    gang->parent == parent->id && !READ_ONCE(gang->claimed))
+		mattx_gang_kill(gang);
+	return 0;
+}
+
+/**
+ * mattx_child_orphaned() - this gang has ended: what it was about to have ends, too
+ * Context: any with interrupts on.
+ */
+void mattx_child_orphaned(struct mattx_gang *gang)
+{
+	if (gang->role == MATTX_ROLE_HOME && gang->id)
+		mattx_gang_for_each(kill_unclaimed, gang);
+}
+
 /* Nobody finds it any more. */
 static void drop(struct mattx_gang *child)
 {
@@ -129,7 +153,9 @@ int mattx_child_expect(struct mattx_thread *thread, u64 id, u64 flags)
 	child->clears_handlers = flags & CLONE_CLEAR_SIGHAND;
 	if (flags & CLONE_VM)
 		borrow(child, thread);
-	if (!home)
+	if (home)
+		child->parent = gang->id;
+	else
 		err = prepare_guest(child, gang);
 	if (err) {
 		drop(child);
@@ -253,6 +279,8 @@ void mattx_child_born(struct mattx_thread *parent, struct task_struct *task)
 	} else {
 		lost = !mattx_gang_change(child, MATTX_GANG_BODY,
 					  MATTX_GANG_GUEST);
+		mattx_link_send(child->peer, MATTX_F_BORN, child->id, NULL, 0,
+				NULL, 0, GFP_ATOMIC);
 		mattx_guest_cloned(parent->gang);
 	}
 	if (lost) /* the other one was killed, or its node is gone */

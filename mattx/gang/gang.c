@@ -400,6 +400,7 @@ static void gang_ended(struct mattx_gang *gang)
 	mattx_watch_end_soon(gang);
 	mattx_guard_ended(gang);
 	mattx_child_ended(gang);
+	mattx_child_orphaned(gang);
 	mattx_event_gang_end(
 		gang->id, gang->peer ? mattx_peer_id(gang->peer) : 0,
 		gang->role, pid_nr(gang->pid),

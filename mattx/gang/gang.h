@@ -173,6 +173,8 @@ struct mattx_gang {
 	struct mattx_gang *root; /* host: whose warden serves it; a reference, or NULL: its own */
 	struct mattx_thread *lender; /* vfork: whose memory it has; a reference, or NULL */
 	atomic_t borrowers; /* gangs that have the memory of this one */
+	u64 parent;	    /* home: id of the gang that made it, 0: none */
+	bool claimed;	    /* home: its guest has been born */
 	atomic_t forks; /* home: calls under way that share its descriptors */
 	bool born;	/* its process was created while its parent was away */
 	bool clears_handlers; /* when it is born */

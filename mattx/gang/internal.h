@@ -87,6 +87,7 @@ void mattx_gang_kill(struct mattx_gang *gang);
 /* child.c */
 void mattx_child_born(struct mattx_thread *parent, struct task_struct *task);
 void mattx_child_ended(struct mattx_gang *gang);
+void mattx_child_orphaned(struct mattx_gang *gang);
 
 /* body.c */
 int mattx_body_init(void);

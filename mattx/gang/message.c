@@ -694,6 +694,9 @@ void mattx_gang_receive(struct mattx_peer *peer, u16 type, u64 id,
 		if (is_deputy(gang))
 			mattx_stop_end(gang);
 		break;
+	case MATTX_F_BORN:
+		WRITE_ONCE(gang->claimed, true);
+		break;
 	case MATTX_F_RECALL:
 		if (gang->role == MATTX_ROLE_HOST)
 			mattx_gang_ask_home(gang, MATTX_NO_CALL,

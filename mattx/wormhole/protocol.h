@@ -60,6 +60,8 @@ enum mattx_frame_type {
 	MATTX_F_STORE =
 		42, /* struct mattx_frame_store and contents, or none: zeroes */
 	MATTX_F_STORED = 43, /* struct mattx_frame_stored; in place of GANG_EXIT */
+	MATTX_F_BORN =
+		44, /* host to home: the guest that your child is for is there */
 };
 
 struct mattx_frame {

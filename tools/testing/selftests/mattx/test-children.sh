@@ -66,6 +66,20 @@ expect "nobody went home for it" "$out" "$before"
 check "goes out once more" go_out
 good_end one children ""
 
+# --- killed on the host at any moment, mostly while it creates one ---
+
+for i in 1 2 3 4 5 6 7 8; do
+	start "shot$i" children || finish_test
+	go_out || not_ok "goes out to be killed, $i" "$out"
+	guest_pid 2 "$pid" || not_ok "its PID there" "$out"
+	on 2 "pause 0.$((RANDOM % 9))$((RANDOM % 9)); kill -KILL $out"
+	on 1 status "shot$i"
+	expect "killed, $i" "$out" "signal 9"
+done
+# what it had executed by then runs at home, as if it had been there
+on 1 "pkill -x sleep; true"
+check "no child is left of it" nothing_out
+
 # --- another program takes the place of one that is away ---
 
 on 1 "rm -f $T.go; mkfifo $T.go"
